@@ -1,0 +1,1 @@
+"""What is registered, and the arithmetic that gates and planner share."""
