@@ -41,7 +41,9 @@ def canonical_bytes(value: Any) -> bytes:
     try:
         text = json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     except ValueError as error:
-        raise InputRefused("value has no canonical JSON", got=error, need="finite numbers, no cycles") from error
+        raise InputRefused(
+            "value has no canonical JSON", got=error, need="finite numbers, no cycles"
+        ) from error
     return _SURROGATE.sub(lambda match: f"\\u{ord(match.group()):04x}", text).encode()
 
 
@@ -100,10 +102,13 @@ def parse_json(data: bytes | str, *, where: str, error: type[FitladderError] = I
             parse_constant=lambda name: refuse(name, "a finite number"),
         )
     except UnicodeDecodeError as failure:
-        raise error(f"{where} is not strict JSON", got=f"bytes that are not UTF-8 at {failure.start}") from failure
+        raise error(
+            f"{where} is not strict JSON", got=f"bytes that are not UTF-8 at {failure.start}"
+        ) from failure
     except json.JSONDecodeError as failure:
         raise error(
-            f"{where} is not strict JSON", got=f"{failure.msg} at line {failure.lineno}, column {failure.colno}"
+            f"{where} is not strict JSON",
+            got=f"{failure.msg} at line {failure.lineno}, column {failure.colno}",
         ) from failure
     except RecursionError as failure:
         raise error(f"{where} is not strict JSON", got="nesting beyond Python's limit") from failure
@@ -127,7 +132,9 @@ def parse_model(
     except ValidationError as failure:
         first = failure.errors(include_url=False)[0]
         field = ".".join(str(part) for part in first["loc"]) or model.__name__
-        raise error(f"{where}: field {field}", got=repr(first.get("input"))[:120], need=first["msg"]) from failure
+        raise error(
+            f"{where}: field {field}", got=repr(first.get("input"))[:120], need=first["msg"]
+        ) from failure
 
 
 @dataclass(frozen=True, order=True)

@@ -49,9 +49,7 @@ class FitladderError(Exception):
 
     exit_code: ClassVar[int] = 1
 
-    def __init__(
-        self, what: str, *, got: object = None, need: object = None, do: str | None = None
-    ) -> None:
+    def __init__(self, what: str, *, got: object = None, need: object = None, do: str | None = None) -> None:
         self.what, self.got, self.need, self.do = what, got, need, do
         middle = ", ".join(
             f"{word} {value}" for word, value in (("got", got), ("need", need)) if value is not None
