@@ -1,0 +1,153 @@
+"""What exactly was frozen? One digest over the section, the data and the code that can change a result.
+
+The bound code is the import closure, within this package, of the modules named below: a module that
+generation or a decision cannot reach is not bound, one that it can reach cannot be forgotten.
+Generation and decision code are told apart: bundles answer to the first, audits are re-run under the second.
+"""
+
+import ast
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Literal
+
+import fitladder
+from fitladder.canonical import canonical_sha256, sha256_bytes
+from fitladder.errors import BindingChanged
+from fitladder.protocol.experiment import Experiment, Frozen, Identifier, Sha256
+
+__all__ = ["Binding", "Moved", "bind", "check_generation", "import_closure", "moved"]
+
+PACKAGE = Path(fitladder.__file__).parent
+GENERATION_ENTRIES = (
+    "engine/process.py",
+    "engine/vllm.py",
+    "gates/all.py",
+    "prompts/manifest.py",
+    "prompts/render.py",
+    "prompts/tokenize.py",
+)
+DECISION_ENTRIES = ("audit/termination.py", "ladder/authorise.py", "ladder/select.py", "semantics/analyse.py")
+UNBOUND = frozenset(
+    {"__init__.py", "errors.py", "protocol/registry.py", "protocol/binding.py"}
+)  # no result in them
+
+
+class Binding(Frozen):
+    """The frozen protocol of one experiment. `binding_sha256` is what a GO, a receipt and a catalog name."""
+
+    schema_version: Literal[1]
+    experiment_id: Identifier
+    section: dict[str, Any]
+    data: dict[str, Sha256]
+    generation_code: dict[str, Sha256]
+    decision_code: dict[str, Sha256]
+    generation_sha256: Sha256
+    binding_sha256: Sha256
+
+
+class Moved(Frozen):
+    """One part of a binding that is not what it was; None where it did not exist."""
+
+    part: str
+    old: Any
+    new: Any
+
+
+def _source(module: str) -> Path | None:
+    """`fitladder.a.b` as a path in this package, or None where it is a name inside a module."""
+    base = PACKAGE.joinpath(*module.split(".")[1:])
+    if base.with_suffix(".py").is_file():
+        return base.with_suffix(".py")
+    return base / "__init__.py" if (base / "__init__.py").is_file() else None
+
+
+def _imports(path: Path) -> set[Path]:
+    found: set[Path] = set()
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        for name in names:
+            if name.split(".")[0] == "fitladder" and (source := _source(name)):
+                found.add(source)
+    return found
+
+
+def import_closure(entries: Iterable[str]) -> tuple[str, ...]:
+    """Sorted package-relative paths of everything that `entries` import, themselves included."""
+    waiting = [PACKAGE / entry for entry in entries]
+    seen: set[Path] = set()
+    while waiting:
+        path = waiting.pop()
+        if path in seen or path.relative_to(PACKAGE).as_posix() in UNBOUND:
+            continue
+        seen.add(path)
+        waiting.extend(_imports(path))
+    return tuple(sorted(path.relative_to(PACKAGE).as_posix() for path in seen))
+
+
+def bind(experiment: Experiment) -> Binding:
+    """The binding of this experiment under the code of this package, by the raw bytes of its files."""
+    generation = import_closure(GENERATION_ENTRIES)
+    decision = tuple(path for path in import_closure(DECISION_ENTRIES) if path not in set(generation))
+    digests = {path: sha256_bytes((PACKAGE / path).read_bytes()) for path in (*generation, *decision)}
+    body: dict[str, Any] = {
+        "schema_version": 1,
+        "experiment_id": experiment.experiment_id,
+        "section": experiment.protocol_section(),
+        "data": dict(experiment.data),
+        "generation_code": {path: digests[path] for path in generation},
+    }
+    body["generation_sha256"] = canonical_sha256(body)
+    body["decision_code"] = {path: digests[path] for path in decision}
+    return Binding(**body, binding_sha256=canonical_sha256(body))
+
+
+def _leaves(value: Any, where: str) -> dict[str, Any]:
+    if isinstance(value, dict):
+        return {
+            key: leaf
+            for name, item in value.items()
+            for key, leaf in _leaves(item, f"{where}.{name}").items()
+        }
+    if isinstance(value, list):
+        return {
+            key: leaf
+            for index, item in enumerate(value)
+            for key, leaf in _leaves(item, f"{where}[{index}]").items()
+        }
+    return {where: value}
+
+
+def moved(old: Binding, new: Binding) -> tuple[Moved, ...]:
+    """Every field, data file and module that differs, sorted; empty exactly when the bindings are equal."""
+    parts = ("section", "data", "generation_code", "decision_code")
+    before, after = (
+        {
+            "experiment_id": binding.experiment_id,
+            **{key: leaf for part in parts for key, leaf in _leaves(getattr(binding, part), part).items()},
+        }
+        for binding in (old, new)
+    )
+    return tuple(
+        Moved(part=part, old=before.get(part), new=after.get(part))
+        for part in sorted(before.keys() | after.keys())
+        if (part in before) != (part in after) or before.get(part) != after.get(part)
+    )
+
+
+def check_generation(recorded: Binding, now: Binding, *, where: str) -> None:
+    """Refuse a bundle made under another protocol, other data or other generation code than `now`."""
+    if recorded.generation_sha256 == now.generation_sha256:
+        return
+    first = next(
+        (change for change in moved(recorded, now) if not change.part.startswith("decision_code")), None
+    )
+    raise BindingChanged(
+        f"{where} was made under another binding" + (f" ({first.part} moved)" if first else ""),
+        got=first.old if first else recorded.generation_sha256,
+        need=first.new if first else now.generation_sha256,
+        do=f"see `fitladder binding {now.experiment_id} --diff`; old bundles stay with the old binding",
+    )

@@ -1,0 +1,158 @@
+"""Which experiments are registered, and do they leave each other alone?
+
+Parses params.yaml once, at the boundary; everything behind it sees frozen models. Knows no disk but that file.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import yaml
+from pydantic import Field
+
+from fitladder.canonical import parse_model
+from fitladder.errors import RegistrationError
+from fitladder.protocol.experiment import Experiment, Frozen, Identifier
+
+__all__ = ["Registry", "Reviewer", "load_registry", "parse_registry"]
+
+
+class Reviewer(Frozen):
+    """Somebody whose signed GO counts. The key is one line of OpenSSH public-key text."""
+
+    name: str = Field(min_length=1)
+    ssh_public_key: Annotated[
+        str, Field(pattern=r"^(ssh-ed25519|ecdsa-sha2-nistp256|ssh-rsa) [A-Za-z0-9+/=]+")
+    ]
+
+
+class Registry(Frozen):
+    """params.yaml: experiments in written order, reviewers, and who owns each GPU work pool."""
+
+    experiments: dict[Identifier, Experiment]
+    reviewers: tuple[Reviewer, ...]
+    gpu_owners: dict[str, str]
+
+    def experiment(self, experiment_id: str) -> Experiment:
+        """The registered experiment. Raises RegistrationError naming those that are."""
+        try:
+            return self.experiments[experiment_id]
+        except KeyError:
+            raise RegistrationError(
+                "no such experiment in params.yaml",
+                got=repr(experiment_id),
+                need=" or ".join(sorted(self.experiments)) or "one registered",
+            ) from None
+
+
+class _UniqueKeys(yaml.SafeLoader):
+    """Plain YAML whose mappings may not name a key twice."""
+
+
+def _unique_mapping(loader: _UniqueKeys, node: yaml.MappingNode) -> dict[Any, Any]:
+    seen: dict[Any, Any] = {}
+    for key_node, value_node in node.value:
+        key = loader.construct_object(key_node, deep=True)
+        if not isinstance(key, str):
+            raise RegistrationError(
+                f"params.yaml line {key_node.start_mark.line + 1}: a key is no text",
+                got=repr(key),
+                need="a name",
+            )
+        if key in seen:
+            raise RegistrationError(
+                f"params.yaml line {key_node.start_mark.line + 1}: key {key!r} stands twice", need="it once"
+            )
+        seen[key] = loader.construct_object(value_node, deep=True)
+    return seen
+
+
+_UniqueKeys.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _unique_mapping)
+
+
+def load_registry(path: Path) -> Registry:
+    """Read and check params.yaml. Raises RegistrationError with the line or the field."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise RegistrationError(
+            f"{path} cannot be read", got=error, do="run from the repository or name it with --params"
+        ) from error
+    return parse_registry(text)
+
+
+def parse_registry(text: str) -> Registry:
+    """`load_registry` of text."""
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.startswith(("<<<<<<<", ">>>>>>>")):
+            raise RegistrationError(
+                f"params.yaml line {number}: merge conflict marker", do="resolve the merge first"
+            )
+    try:
+        document = yaml.load(text, Loader=_UniqueKeys)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f" line {mark.line + 1}" if mark else ""
+        raise RegistrationError(
+            f"params.yaml{line} is no YAML", got=getattr(error, "problem", error)
+        ) from error
+    if not isinstance(document, dict):
+        raise RegistrationError("params.yaml holds no mapping", got=type(document).__name__)
+    sections = document.get("experiments")
+    if not isinstance(sections, dict):
+        raise RegistrationError(
+            "params.yaml: experiments", got=type(sections).__name__, need="a mapping by id"
+        )
+    for experiment_id, section in sections.items():
+        if isinstance(section, dict):
+            section.setdefault("experiment_id", experiment_id)
+            if section["experiment_id"] != experiment_id:
+                raise RegistrationError(
+                    f"params.yaml: experiments.{experiment_id}.experiment_id",
+                    got=section["experiment_id"],
+                    need=experiment_id,
+                )
+    registry = parse_model(Registry, document, where="params.yaml", error=RegistrationError)
+    _check_disjoint(registry)
+    return registry
+
+
+def _inside(path: str, other: str) -> bool:
+    """Whether `path` equals or lies below `other`, as text."""
+    left, right = path.rstrip("/").split("/"), other.rstrip("/").split("/")
+    return left[: len(right)] == right
+
+
+def _check_disjoint(registry: Registry) -> None:
+    """Roots and override variables are each experiment's own; a follow-up forbids its predecessor's root."""
+    roots: dict[str, str] = {}
+    variables: dict[str, str] = {}
+    for name, experiment in registry.experiments.items():
+        artifacts = experiment.artifacts
+        where = f"params.yaml: experiments.{name}.artifacts"
+        if (owner := variables.setdefault(artifacts.environment_override, name)) != name:
+            raise RegistrationError(
+                f"{where}.environment_override", got=f"the variable of {owner}", need="its own"
+            )
+        if artifacts.root is not None:
+            for other, root in roots.items():
+                if _inside(artifacts.root, root) or _inside(root, artifacts.root):
+                    raise RegistrationError(
+                        f"{where}.root overlaps the root of {other}",
+                        got=artifacts.root,
+                        need=f"disjoint from {root}",
+                    )
+            for forbidden in artifacts.forbidden_roots:
+                if _inside(artifacts.root, forbidden) or _inside(forbidden, artifacts.root):
+                    raise RegistrationError(
+                        f"{where}.root overlaps a forbidden root",
+                        got=artifacts.root,
+                        need=f"outside {forbidden}",
+                    )
+            roots[name] = artifacts.root
+        parent = registry.experiments.get(experiment.predecessor or "")
+        if parent and parent.artifacts.root and parent.artifacts.root not in artifacts.forbidden_roots:
+            raise RegistrationError(
+                f"{where}.forbidden_roots lacks the predecessor's root",
+                need=parent.artifacts.root,
+                do="add it",
+            )
