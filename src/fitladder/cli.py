@@ -7,10 +7,10 @@ import importlib
 import sys
 from typing import Any
 
-import click
 import typer
 
-from fitladder.errors import FitladderError
+from fitladder import __version__
+from fitladder.errors import FitladderError, UsageError
 
 __all__ = ["COMMANDS", "main"]
 
@@ -26,36 +26,41 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 
 
-class _LazyGroup(click.Group):
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
+USAGE = """usage: fitladder COMMAND [ARGS]...   (fitladder COMMAND --help says more)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
-        target: Any = getattr(importlib.import_module(module), attribute)
-        if isinstance(target, typer.Typer):
-            return typer.main.get_command(target)
-        app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-        app.command(cmd_name, help=target.__doc__)(target)
-        return typer.main.get_command(app)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+Preregistered long-context inference experiments on vLLM that cannot be quietly bent.
+"""
 
 
-@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="fitladder")
-def _root() -> None:
-    """Preregistered long-context inference experiments on vLLM that cannot be quietly bent."""
+def _help() -> str:
+    width = max(map(len, COMMANDS))
+    return USAGE + "\n" + "".join(f"  {name:{width}}  {text}\n" for name, (_, text) in COMMANDS.items())
+
+
+def _app(name: str) -> typer.Typer:
+    """The one command (or the group) of this name, imported now."""
+    if name not in COMMANDS:
+        raise UsageError("no such command", got=repr(name), need="one of " + ", ".join(COMMANDS))
+    module, _, attribute = COMMANDS[name][0].partition(":")
+    target: Any = getattr(importlib.import_module(module), attribute)
+    if isinstance(target, typer.Typer):
+        return target
+    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    app.command(name)(target)
+    return app
 
 
 def main() -> None:
     """Entry point. Exit codes: 0 done, else the `exit_code` of the refusing error (errors.py)."""
+    words = sys.argv[1:]
+    if not words or words[0] in ("-h", "--help"):
+        sys.stdout.write(_help())
+        return
+    if words[0] == "--version":
+        sys.stdout.write(f"fitladder {__version__}\n")
+        return
     try:
-        _root(prog_name="fitladder")
+        _app(words[0])(args=words[1:], prog_name=f"fitladder {words[0]}")
     except FitladderError as error:
         sys.stderr.write(f"fitladder: {error}\n")
         sys.exit(error.exit_code)

@@ -106,19 +106,14 @@ def bind(experiment: Experiment) -> Binding:
 
 
 def _leaves(value: Any, where: str) -> dict[str, Any]:
+    """Nested plain data as {dotted path: leaf}."""
     if isinstance(value, dict):
-        return {
-            key: leaf
-            for name, item in value.items()
-            for key, leaf in _leaves(item, f"{where}.{name}").items()
-        }
-    if isinstance(value, list):
-        return {
-            key: leaf
-            for index, item in enumerate(value)
-            for key, leaf in _leaves(item, f"{where}[{index}]").items()
-        }
-    return {where: value}
+        children = [(f"{where}.{name}", item) for name, item in value.items()]
+    elif isinstance(value, list):
+        children = [(f"{where}[{index}]", item) for index, item in enumerate(value)]
+    else:
+        return {where: value}
+    return {path: leaf for child, item in children for path, leaf in _leaves(item, child).items()}
 
 
 def moved(old: Binding, new: Binding) -> tuple[Moved, ...]:

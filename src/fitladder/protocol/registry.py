@@ -1,6 +1,6 @@
 """Which experiments are registered, and do they leave each other alone?
 
-Parses params.yaml once, at the boundary; everything behind it sees frozen models. Knows no disk but that file.
+Parses params.yaml once, at the boundary; everything behind it sees frozen models. Reads no other file.
 """
 
 from pathlib import Path
@@ -20,9 +20,7 @@ class Reviewer(Frozen):
     """Somebody whose signed GO counts. The key is one line of OpenSSH public-key text."""
 
     name: str = Field(min_length=1)
-    ssh_public_key: Annotated[
-        str, Field(pattern=r"^(ssh-ed25519|ecdsa-sha2-nistp256|ssh-rsa) [A-Za-z0-9+/=]+")
-    ]
+    ssh_public_key: Annotated[str, Field(pattern=r"^(ssh-ed25519|ecdsa-sha2-nistp256|ssh-rsa) [\w+/=]+")]
 
 
 class Registry(Frozen):
@@ -51,7 +49,7 @@ class _UniqueKeys(yaml.SafeLoader):
 def _unique_mapping(loader: _UniqueKeys, node: yaml.MappingNode) -> dict[Any, Any]:
     seen: dict[Any, Any] = {}
     for key_node, value_node in node.value:
-        key = loader.construct_object(key_node, deep=True)
+        key, line = loader.construct_object(key_node, deep=True), key_node.start_mark.line + 1
         if not isinstance(key, str):
             raise RegistrationError(
                 f"params.yaml line {key_node.start_mark.line + 1}: a key is no text",
@@ -59,9 +57,7 @@ def _unique_mapping(loader: _UniqueKeys, node: yaml.MappingNode) -> dict[Any, An
                 need="a name",
             )
         if key in seen:
-            raise RegistrationError(
-                f"params.yaml line {key_node.start_mark.line + 1}: key {key!r} stands twice", need="it once"
-            )
+            raise RegistrationError(f"params.yaml line {line}: key {key!r} stands twice", need="it once")
         seen[key] = loader.construct_object(value_node, deep=True)
     return seen
 
