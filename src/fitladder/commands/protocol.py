@@ -1,0 +1,85 @@
+"""`fitladder validate` and `fitladder binding`: is the protocol sound, and what exactly is frozen?"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fitladder.bundles.verify import recorded_binding
+from fitladder.commands.options import Json, Params, print_json, print_table
+from fitladder.errors import UsageError
+from fitladder.protocol.binding import Binding, bind, moved
+from fitladder.protocol.experiment import Experiment
+from fitladder.protocol.registry import load_registry
+
+__all__ = ["binding", "validate"]
+
+Name = Annotated[str | None, typer.Argument(help="An experiment id; all of them where left out.")]
+
+
+def validate(experiment: Name = None, params: Params = Path("params.yaml"), as_json: Json = False) -> None:
+    """Check params.yaml, or one experiment in it. Needs no model, no GPU and no input file."""
+    registry = load_registry(params)
+    chosen = [registry.experiment(experiment)] if experiment else list(registry.experiments.values())
+    if as_json:
+        print_json({"valid": True, "experiments": [_summary(item) for item in chosen]})
+        return
+    rows = [
+        (item.experiment_id, item.state, _rungs(item), item.engine.capture, item.kv_rule, item.review)
+        for item in chosen
+    ]
+    print_table(f"{params}: valid", ("experiment", "state", "rungs", "capture", "KV rule", "review"), rows)
+
+
+def _rungs(experiment: Experiment) -> str:
+    return ", ".join(f"{rung.thinking_budget_tokens} x {rung.max_num_seqs}" for rung in experiment.rungs)
+
+
+def _summary(experiment: Experiment) -> dict[str, object]:
+    return {
+        "experiment_id": experiment.experiment_id,
+        "state": experiment.state,
+        "review": experiment.review,
+        "capture": experiment.engine.capture,
+        "kv_rule": experiment.kv_rule,
+        "rungs": [rung.model_dump(mode="json") for rung in experiment.rungs],
+        "binding_sha256": bind(experiment).binding_sha256,
+    }
+
+
+def binding(
+    experiment: Annotated[str, typer.Argument(help="An experiment id.")],
+    explain: Annotated[bool, typer.Option("--explain", help="List every part that is bound.")] = False,
+    diff: Annotated[
+        Path | None, typer.Option("--diff", help="A bundle folder: what moved since its receipt.")
+    ] = None,
+    params: Params = Path("params.yaml"),
+    as_json: Json = False,
+) -> None:
+    """Show what is frozen: one digest over the section, the data and the code that can change a result."""
+    if explain and diff:
+        raise UsageError("--explain and --diff", got="both", need="one of them")
+    now = bind(load_registry(params).experiment(experiment))
+    if diff is not None:
+        _print_diff(recorded_binding(diff), now, as_json)
+    elif as_json:
+        print_json(now.model_dump(mode="json") if explain else {"binding_sha256": now.binding_sha256})
+    elif explain:
+        rows = [("protocol section", str(len(now.section)) + " fields", "params.yaml")]
+        rows += [("data", sha, name) for name, sha in now.data.items()]
+        rows += [("generation code", sha, path) for path, sha in now.generation_code.items()]
+        rows += [("decision code", sha, path) for path, sha in now.decision_code.items()]
+        print_table(f"binding {now.binding_sha256}", ("part", "SHA-256", "what"), rows)
+    else:
+        typer.echo(now.binding_sha256)
+
+
+def _print_diff(old: Binding, now: Binding, as_json: bool) -> None:
+    changes = moved(old, now)
+    if as_json:
+        print_json({"same": not changes, "moved": [change.model_dump(mode="json") for change in changes]})
+    elif changes:
+        rows = [(change.part, str(change.old), str(change.new)) for change in changes]
+        print_table("moved since the receipt", ("part", "receipt", "now"), rows)
+    else:
+        typer.echo(f"nothing moved: {now.binding_sha256}")

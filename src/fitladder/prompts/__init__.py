@@ -1,0 +1,1 @@
+"""From tasks to token ids: wording, records, rendering, tokenising, and the frozen manifest."""
