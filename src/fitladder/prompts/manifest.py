@@ -1,0 +1,206 @@
+"""The frozen identity of every prompt, checked before any engine starts.
+
+It compares plain rows and never re-freezes: after drift the registered manifest stays as it is, and a
+changed prompt is a new experiment.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from fitladder.canonical import canonical_bytes, canonical_sha256, parse_model
+from fitladder.errors import InputRefused
+from fitladder.prompts.identity import check_ids
+from fitladder.prompts.records import Record
+from fitladder.prompts.render import render_prompt, text_sha256
+
+__all__ = [
+    "PromptEntry",
+    "PromptManifest",
+    "RenderedPrompt",
+    "TokenizerIdentity",
+    "check_prompts",
+    "freeze_prompts",
+    "parse_manifest",
+    "render_manifest",
+    "render_prompts",
+]
+
+_CONFIG: Final = ConfigDict(frozen=True, extra="forbid", strict=True)
+_Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+_TokenId = Annotated[int, Field(ge=0)]
+
+
+class TokenizerIdentity(BaseModel):
+    """Which tokenizer file made the ids, and with which library release."""
+
+    model_config = _CONFIG
+    tokenizer_sha256: _Sha256
+    tokenizers_version: str
+
+
+class PromptEntry(BaseModel):
+    """One prompt. The historic manifest froze counts; every new one freezes the ids too."""
+
+    model_config = _CONFIG
+    id: str
+    input_record_sha256: _Sha256
+    rendered_prompt_sha256: _Sha256
+    prompt_tokens: Annotated[int, Field(ge=1)]
+    prompt_token_ids: tuple[_TokenId, ...] | None = None
+
+
+class PromptManifest(BaseModel):
+    """prompt_manifest.json; arms map to entries in record order."""
+
+    model_config = _CONFIG
+    schema_version: Literal[1]
+    arms: dict[str, tuple[PromptEntry, ...]]
+    open_text: str | None = None
+    tokenizer: TokenizerIdentity | None = None
+    source_experiment: str | None = None
+    source_note: str | None = None
+
+
+@dataclass(frozen=True)
+class RenderedPrompt:
+    """What a prompt is now: identities and ids, without its text."""
+
+    id: str
+    input_record_sha256: str
+    rendered_prompt_sha256: str
+    prompt_token_ids: tuple[int, ...]
+
+
+def parse_manifest(value: object, *, where: str) -> PromptManifest:
+    """A manifest from plain data (`canonical.read_json`). Raises InputRefused on another form, on aliasing
+    ids, and on ids that disagree with their count."""
+    manifest = parse_model(PromptManifest, value, where=where)
+    entries = [entry for rows in manifest.arms.values() for entry in rows]
+    check_ids([entry.id for entry in entries], what=where)
+    for entry in entries:
+        if entry.prompt_token_ids is not None and len(entry.prompt_token_ids) != entry.prompt_tokens:
+            raise InputRefused(
+                f"{where}: prompt {entry.id}",
+                got=f"{len(entry.prompt_token_ids)} ids",
+                need=entry.prompt_tokens,
+            )
+    return manifest
+
+
+def render_manifest(manifest: PromptManifest) -> bytes:
+    """Canonical JSON, absent fields left out."""
+    return canonical_bytes(manifest.model_dump(mode="json", exclude_none=True))
+
+
+def render_prompts(
+    records: Iterable[Record], open_text: str, encode: Callable[[str], Sequence[int]]
+) -> tuple[RenderedPrompt, ...]:
+    """Render and tokenise records in order."""
+    rows = []
+    for record in records:
+        text = render_prompt(record, open_text)
+        rows.append(
+            RenderedPrompt(
+                record.id,
+                canonical_sha256(record),
+                text_sha256(text),
+                tuple(int(one) for one in encode(text)),
+            )
+        )
+    return tuple(rows)
+
+
+def freeze_prompts(
+    arms: dict[str, tuple[RenderedPrompt, ...]],
+    open_text: str,
+    tokenizer: TokenizerIdentity,
+    special_ids: frozenset[int],
+) -> PromptManifest:
+    """A new experiment's manifest. Raises InputRefused on aliasing ids, an empty prompt, or a doubled BOS."""
+    check_ids([row.id for rows in arms.values() for row in rows], what="prompt manifest")
+    for rows in arms.values():
+        for row in rows:
+            _check_start(row, special_ids)
+    entries = {
+        arm: tuple(
+            PromptEntry(
+                id=row.id,
+                input_record_sha256=row.input_record_sha256,
+                rendered_prompt_sha256=row.rendered_prompt_sha256,
+                prompt_tokens=len(row.prompt_token_ids),
+                prompt_token_ids=row.prompt_token_ids,
+            )
+            for row in rows
+        )
+        for arm, rows in arms.items()
+    }
+    return PromptManifest(schema_version=1, arms=entries, open_text=open_text, tokenizer=tokenizer)
+
+
+def check_prompts(
+    manifest: PromptManifest,
+    arm: str,
+    prompts: Sequence[RenderedPrompt],
+    *,
+    tokenizer: TokenizerIdentity,
+    special_ids: frozenset[int],
+) -> None:
+    """Raises InputRefused unless these prompts are the frozen ones of the arm, in order.
+
+    Drift names the prompt, the first differing token index and both ids. The tokenizer file must be the
+    frozen one; another `tokenizers` release is judged by the ids it makes.
+    """
+    entries = manifest.arms.get(arm)
+    if entries is None:
+        raise InputRefused(
+            "prompt manifest has no such arm", got=ascii(arm)[:40], need=", ".join(manifest.arms)
+        )
+    if manifest.tokenizer and manifest.tokenizer.tokenizer_sha256 != tokenizer.tokenizer_sha256:
+        raise InputRefused(
+            "tokenizer file changed", got=tokenizer.tokenizer_sha256, need=manifest.tokenizer.tokenizer_sha256
+        )
+    check_ids([row.id for row in prompts], what=f"prompts of {arm}")
+    have, need = [row.id for row in prompts], [entry.id for entry in entries]
+    if have != need:
+        odd = next(
+            (pair for pair in zip(have, need, strict=False) if pair[0] != pair[1]), (len(have), len(need))
+        )
+        raise InputRefused(f"prompts of {arm} are not the frozen ones", got=odd[0], need=odd[1])
+    for row, entry in zip(prompts, entries, strict=True):
+        _check_start(row, special_ids)
+        _check_entry(row, entry)
+
+
+def _check_start(row: RenderedPrompt, special_ids: frozenset[int]) -> None:
+    ids = row.prompt_token_ids
+    if not ids:
+        raise InputRefused(f"prompt {row.id}", got="no tokens")
+    if len(ids) > 1 and ids[0] == ids[1] and ids[0] in special_ids:
+        raise InputRefused(
+            f"prompt {row.id} begins with a doubled BOS", got=f"{list(ids[:2])}", need=f"one {ids[0]}"
+        )
+
+
+def _check_entry(row: RenderedPrompt, entry: PromptEntry) -> None:
+    ids, frozen = row.prompt_token_ids, entry.prompt_token_ids
+    what = f"prompt {row.id} drifted"
+    if frozen is not None and ids != frozen:
+        at = next(
+            (i for i, (a, b) in enumerate(zip(ids, frozen, strict=False)) if a != b),
+            min(len(ids), len(frozen)),
+        )
+        got, need = (side[at] if at < len(side) else "the end" for side in (ids, frozen))
+        raise InputRefused(what, got=f"id {got} at token {at}", need=f"id {need}", do=_NEW)
+    if len(ids) != entry.prompt_tokens:
+        raise InputRefused(what, got=f"{len(ids)} tokens", need=entry.prompt_tokens, do=_NEW)
+    for field in ("input_record_sha256", "rendered_prompt_sha256"):
+        if getattr(row, field) != getattr(entry, field):
+            raise InputRefused(
+                what, got=f"{field} {getattr(row, field)}", need=getattr(entry, field), do=_NEW
+            )
+
+
+_NEW: Final = "restore the registered input, or register a new experiment"
