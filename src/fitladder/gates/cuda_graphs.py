@@ -1,0 +1,107 @@
+"""Does a captured graph hold every decode width, and is it the registered list of graphs?
+
+`exact` demands the registered list, live; `implicit` records what vLLM resolved and what stays uncovered;
+`none` demands that no graph exists. Asked and resolved lists are both the live engine's own words.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from fitladder.engine.base import EngineFacts
+from fitladder.errors import GateRefused
+from fitladder.gates.record import GateRecord
+from fitladder.protocol.capture import check_capture_list, render_widths, uncovered_widths
+from fitladder.protocol.experiment import Experiment, Rung
+
+__all__ = ["check_cuda_graphs"]
+
+PLAN = "ask `fitladder plan` for a capture list that ends at max_num_seqs"
+
+
+def check_cuda_graphs(experiment: Experiment, rung: Rung, facts: EngineFacts) -> GateRecord:
+    """The gate of the registered capture mode. Raises GateRefused naming the widths without a graph."""
+    draft = _draft_tokens(facts.resolved_args)
+    if experiment.engine.capture == "exact":
+        _check_exact(rung, facts, draft)
+    elif experiment.engine.capture == "implicit":
+        _check_implicit(facts)
+    else:
+        _check_none(facts)
+    missing = uncovered_widths(facts.capture_resolved or (), rung.max_num_seqs, tokens_per_sequence=1 + draft)
+    return GateRecord(
+        name="cuda_graphs",
+        numbers={
+            "capture": experiment.engine.capture,
+            "max_num_seqs": rung.max_num_seqs,
+            "registered_sizes": rung.capture_sizes,
+            "requested_sizes": facts.capture_requested,
+            "requested_max": facts.capture_max_requested,
+            "resolved_sizes": facts.capture_resolved,
+            "uncovered_widths": render_widths(missing),
+            "graph_mode": facts.graph_mode,
+            "decode_graph_mode": facts.decode_graph_mode,
+            "has_full_graphs": facts.has_full_graphs,
+            "draft_tokens": draft,
+        },
+    )
+
+
+def _draft_tokens(args: Mapping[str, Any]) -> int:
+    """Draft tokens a step under speculation, 0 without; they multiply the widest batch."""
+    speculation = args.get("speculative_config")
+    value = (
+        speculation.get("num_speculative_tokens", args.get("num_speculative_tokens"))
+        if isinstance(speculation, Mapping)
+        else args.get("num_speculative_tokens")
+    )
+    if value is None and not speculation:
+        return 0
+    if type(value) is not int or value < 0:
+        raise GateRefused("speculation without a number of draft tokens", got=repr(value), need="an integer")
+    return value
+
+
+def _check_exact(rung: Rung, facts: EngineFacts, draft: int) -> None:
+    check_capture_list(facts.capture_resolved, rung.max_num_seqs, tokens_per_sequence=1 + draft)
+    registered = list(rung.capture_sizes or ())
+    for word, sizes in (("requested", facts.capture_requested), ("resolved", facts.capture_resolved)):
+        if list(sizes or ()) != registered:
+            raise GateRefused(
+                f"{word} capture sizes are not the registered ones",
+                got=list(sizes) if sizes is not None else None,
+                need=registered,
+                do=PLAN,
+            )
+    if facts.enforce_eager or facts.decode_graph_mode != "FULL" or not facts.has_full_graphs:
+        raise GateRefused(
+            "decode does not run in full graphs",
+            got=f"decode mode {facts.decode_graph_mode}, graph mode {facts.graph_mode}, "
+            f"full graphs {facts.has_full_graphs}, eager {facts.enforce_eager}",
+            need="decode mode FULL with full graphs, not eager",
+        )
+
+
+def _check_implicit(facts: EngineFacts) -> None:
+    if facts.capture_requested is not None:
+        raise GateRefused(
+            "a capture list was requested",
+            got=list(facts.capture_requested),
+            need="none: capture is implicit",
+        )
+    if facts.enforce_eager or not facts.capture_resolved or facts.graph_mode == "NONE":
+        raise GateRefused(
+            "no graph was captured",
+            got=f"sizes {facts.capture_resolved}, graph mode {facts.graph_mode}, eager {facts.enforce_eager}",
+            need="the list that vLLM resolved",
+            do="register capture: none for an eager engine",
+        )
+
+
+def _check_none(facts: EngineFacts) -> None:
+    if not facts.enforce_eager or facts.capture_resolved or facts.has_full_graphs:
+        raise GateRefused(
+            "graphs were captured",
+            got=f"sizes {list(facts.capture_resolved or ())}, eager {facts.enforce_eager}, "
+            f"full graphs {facts.has_full_graphs}",
+            need="an eager engine without graphs: capture is none",
+        )

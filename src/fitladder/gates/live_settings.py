@@ -1,0 +1,46 @@
+"""Is the live engine the registered one? Every setting that changes a result, compared one by one.
+
+It compares what the engine says about itself, not what was asked of it.
+"""
+
+from fitladder.engine.base import EngineFacts
+from fitladder.errors import GateRefused
+from fitladder.gates.record import GateRecord, Number
+from fitladder.protocol.experiment import Experiment, Rung
+
+__all__ = ["check_live_settings"]
+
+DEVICE_OF_BACKEND = {"vllm-cuda": "cuda", "vllm-cpu": "cpu"}
+
+
+def check_live_settings(experiment: Experiment, rung: Rung, facts: EngineFacts) -> GateRecord:
+    """Live length, width, batch, seed, dtype, caching and scheduling equal the registered ones.
+
+    A version or a pool size is compared where one is registered. Raises GateRefused naming the first
+    setting that differs, with both values.
+    """
+    engine = experiment.engine
+    pairs: dict[str, tuple[Number, Number]] = {
+        "max_model_len_tokens": (facts.max_model_len_tokens, engine.max_model_len_tokens),
+        "max_num_seqs": (facts.max_num_seqs, rung.max_num_seqs),
+        "max_num_batched_tokens": (facts.max_num_batched_tokens, engine.max_num_batched_tokens),
+        "engine_seed": (facts.engine_seed, engine.engine_seed),
+        "dtype": (facts.dtype, experiment.model.dtype),
+        "enable_prefix_caching": (facts.enable_prefix_caching, engine.enable_prefix_caching),
+        "async_scheduling": (facts.async_scheduling, engine.async_scheduling),
+        "enforce_eager": (facts.enforce_eager, engine.enforce_eager),
+        "device": (facts.device, DEVICE_OF_BACKEND[engine.backend]),
+    }
+    if engine.vllm_version is not None:
+        pairs["engine_version"] = (facts.engine_version, engine.vllm_version)
+    if engine.num_gpu_blocks_override is not None:
+        pairs["num_blocks"] = (facts.num_blocks, engine.num_gpu_blocks_override)
+    for name, (live, registered) in pairs.items():
+        if live != registered:
+            raise GateRefused(
+                f"live engine: {name} is not the registered one",
+                got=live,
+                need=registered,
+                do="build the engine from the registered section, or register another experiment",
+            )
+    return GateRecord(name="live_settings", numbers={name: live for name, (live, _) in pairs.items()})
