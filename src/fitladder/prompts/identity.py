@@ -19,7 +19,9 @@ _OTHER: Final = re.compile(r"[^0-9a-z]+")
 
 def _alias(value: object) -> str:
     """What is left of an id once type, case, accents' composition and punctuation are lost."""
-    text = value if isinstance(value, str) else repr(int(value) if isinstance(value, bool) else value)
+    if isinstance(value, bool) or (isinstance(value, float) and value.is_integer()):
+        value = int(value)  # equal keys in every log that is keyed by value
+    text = str(value)
     return _OTHER.sub(lambda match: "_" if match.group().isascii() else ascii(match.group()), _fold(text))
 
 
