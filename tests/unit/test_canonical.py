@@ -1,0 +1,85 @@
+"""Canonical bytes, strict reading, exact rates."""
+
+import json
+
+import pytest
+from pydantic import BaseModel, ConfigDict
+
+from fitladder.canonical import Rate, canonical_bytes, parse_json, parse_model
+from fitladder.errors import InputRefused
+
+
+class _Counts(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    rows: int
+
+
+def test_keys_are_sorted_and_text_is_not_escaped() -> None:
+    assert canonical_bytes({"b": [1, 2.5], "a": "é"}) == '{"a":"é","b":[1,2.5]}'.encode()
+
+
+def test_case_18_surrogates_round_trip_escaped() -> None:
+    for text in ("ok \ud835 end", "cut \ufffd", "nul \x00"):
+        data = canonical_bytes({"text": text})
+        data.decode("utf-8")  # valid UTF-8 on disk
+        assert parse_json(data, where="row")["text"] == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"rate":NaN}',
+        '{"rate":-Infinity}',
+        '{"rate":1e400}',
+        '{"rate":0.01,"rate":0.9}',
+        '{"count":' + "9" * 4301 + "}",
+        '{"rate":0.01',
+        '{"a":1} {"b":2}',
+        "[" * 100_000,
+    ],
+    ids=["nan", "-inf", "1e400", "twice", "4301-digits", "torn", "two-documents", "deep"],
+)
+def test_case_19_odd_numbers_and_documents_are_refused(text: str) -> None:
+    with pytest.raises(InputRefused, match=r"receipt\.json is not strict JSON"):
+        parse_json(text, where="receipt.json")
+
+
+@pytest.mark.parametrize("value", [True, 5.0, "5", None, [1]])
+def test_case_19_odd_counts_name_the_field(value: object) -> None:
+    with pytest.raises(InputRefused, match="receipt: field rows"):
+        parse_model(_Counts, {"rows": value}, where="receipt")
+
+
+def test_unknown_fields_are_refused() -> None:
+    with pytest.raises(InputRefused, match="field text"):
+        parse_model(_Counts, {"rows": 1, "text": "x"}, where="receipt")
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_case_19_the_writer_never_emits_non_finite_numbers(value: float) -> None:
+    with pytest.raises(InputRefused):
+        canonical_bytes({"rate": value})
+
+
+def test_case_31_rates_compare_by_integers() -> None:
+    below, at_most = Rate.parse(0.05), Rate.parse("0.25")
+    assert [below.is_above(count, total) for count, total in [(3, 60), (2, 48), (3, 48), (0, 0)]] == [
+        False,
+        True,
+        False,
+        False,
+    ]
+    assert [at_most.is_at_least(count, 48) for count in (12, 13)] == [True, False]
+
+
+def test_rates_print_as_registered() -> None:
+    assert [str(Rate.parse(text)) for text in ("0.05", "0.99", "0.5", "1")] == ["0.05", "0.99", "0.5", "1"]
+    for text in ("1.01", "-0.1", "nan", "five"):
+        with pytest.raises(ValueError, match="between 0 and 1"):
+            Rate.parse(text)
+
+
+def test_canonical_bytes_are_what_json_reads() -> None:
+    value = {"z": None, "a": [True, {"k": -1}], "n": 1e-7}
+    assert json.loads(canonical_bytes(value)) == value
