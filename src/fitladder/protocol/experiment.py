@@ -24,6 +24,7 @@ from fitladder.protocol.settings import (
     Sha256,
     Thinking,
     Thresholds,
+    TokenId,
 )
 
 __all__ = [
@@ -47,6 +48,7 @@ __all__ = [
     "Sha256",
     "Thinking",
     "Thresholds",
+    "TokenId",
 ]
 
 Phase = Literal["probe", "base", "designed"]

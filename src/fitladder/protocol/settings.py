@@ -31,6 +31,7 @@ __all__ = [
     "Sha256",
     "Thinking",
     "Thresholds",
+    "TokenId",
 ]
 
 
