@@ -1,0 +1,136 @@
+"""What happens inside an engine process, whatever engine it builds?
+
+Build, report facts, wait for `generate`, sample, write rows to a temporary file, report. Events leave as
+JSON lines on a descriptor of their own; commands come as lines on stdin, whose end is the parent's death.
+"""
+
+import json
+import os
+import queue
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+from fitladder.bundles.samples import render_samples
+from fitladder.canonical import sha256_bytes
+from fitladder.engine.base import Engine, Progress
+from fitladder.engine.generation import run_generation
+from fitladder.engine.request import EngineRequest, load_request
+from fitladder.errors import EngineFailed, FitladderError
+
+__all__ = ["serve"]
+
+GENERATE: Final = "generate"
+STOP: Final = "stop"
+
+
+class _Events:
+    """JSON lines to the parent; a parent that is gone makes no noise."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._stream = os.fdopen(descriptor, "w", encoding="utf-8")
+
+    def send(self, event: str, **fields: Any) -> None:
+        try:
+            self._stream.write(json.dumps({"event": event, **fields}, ensure_ascii=True) + "\n")
+            self._stream.flush()
+        except BrokenPipeError:
+            _end_group()
+
+
+def serve(build: Callable[[EngineRequest], Engine], argv: Sequence[str]) -> int:
+    """Run one engine process; returns its exit code. `argv`: request file, event descriptor.
+
+    0: done or stopped on request. A FitladderError's exit code where something said no, 9 for anything else.
+    """
+    if len(argv) != 2 or not argv[1].isdecimal():
+        sys.stderr.write("usage: ENGINE REQUEST.json EVENTS_FD (started by fitladder, not by hand)\n")
+        return EngineFailed.exit_code
+    events, commands = _Events(int(argv[1])), _listen()
+    try:
+        return _run(build, load_request(Path(argv[0])), events, commands)
+    except FitladderError as error:
+        traceback.print_exc()
+        events.send("failed", kind=type(error).__name__, message=str(error))
+        return error.exit_code
+    except Exception as error:  # whatever broke inside the engine has to reach the parent as one line
+        traceback.print_exc()
+        events.send("failed", kind=type(error).__name__, message=_one_line(error))
+        return EngineFailed.exit_code
+
+
+def _run(
+    build: Callable[[EngineRequest], Engine],
+    request: EngineRequest,
+    events: _Events,
+    commands: "queue.SimpleQueue[str]",
+) -> int:
+    engine = build(request)
+    try:
+        events.send(
+            "facts",
+            facts=engine.facts().model_dump(mode="json"),
+            runtime=engine.runtime().model_dump(mode="json"),
+        )
+        if commands.get() == STOP:
+            return 0
+
+        def report(stage: int, progress: Progress) -> None:
+            events.send("progress", stage=stage, **asdict(progress))
+
+        generation = run_generation(engine, request, report)
+        data = render_samples(generation.rows, request.key)
+        _write_durably(Path(request.samples_path), data)
+        events.send(
+            "done",
+            samples_path=request.samples_path,
+            samples_sha256=sha256_bytes(data),
+            samples_bytes=len(data),
+            rows=len(generation.rows),
+            metadata=generation.metadata.model_dump(mode="json"),
+        )
+    finally:
+        engine.close()
+    return 0
+
+
+def _write_durably(path: Path, data: bytes) -> None:
+    partial = path.with_name(path.name + ".partial")
+    with partial.open("wb") as stream:
+        stream.write(data)
+        stream.flush()
+        os.fsync(stream.fileno())
+    partial.rename(path)
+
+
+def _listen() -> "queue.SimpleQueue[str]":
+    """Commands as they come; when stdin ends, so does this process and all that it started."""
+    commands: queue.SimpleQueue[str] = queue.SimpleQueue()
+
+    def read() -> None:
+        pending = b""
+        while chunk := os.read(0, 4096):  # not sys.stdin: its lock would be held when the interpreter ends
+            *lines, pending = (pending + chunk).split(b"\n")
+            for line in lines:
+                if line.decode("ascii", "replace") in (GENERATE, STOP):
+                    commands.put(line.decode())
+        _end_group()
+
+    threading.Thread(target=read, name="parent", daemon=True).start()
+    return commands
+
+
+def _end_group() -> None:
+    if os.getpid() == os.getpgrp():
+        os.killpg(0, signal.SIGKILL)
+    os._exit(EngineFailed.exit_code)
+
+
+def _one_line(error: BaseException) -> str:
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text[:400]}" if text else type(error).__name__
