@@ -1,0 +1,161 @@
+"""Does a stream of token ids repeat itself, at which period, and where did that begin? Exact integers.
+
+Sees ids and a rule, nothing of what they mean. The search is pruned but never approximate: a lag is
+skipped only where its mismatches provably exceed what is looked for.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from numpy.lib.stride_tricks import sliding_window_view
+
+from fitladder.protocol.experiment import LoopRule
+
+__all__ = ["LagMatch", "best_lag", "find_loop", "is_loop", "nearest_lag", "onset_token"]
+
+TokenIds = npt.NDArray[np.int32]
+_Count = TypeVar("_Count", int, npt.NDArray[np.int64])
+NEAR = 3  # lags of up to this many times the allowed mismatches are still reported, as near misses
+GRAM = 8  # ids under one anchor; anchors do not overlap, so one mismatch spoils one anchor at most
+
+
+@dataclass(frozen=True)
+class LagMatch:
+    """How well a tail matches itself `period_tokens` earlier: matched of compared positions."""
+
+    period_tokens: int
+    matched_tokens: int
+    compared_tokens: int
+
+    def is_better_than(self, other: "LagMatch | None") -> bool:
+        """A strictly greater match rate, by integers; on a tie the one found first, the smaller, stays."""
+        return other is None or (
+            self.matched_tokens * other.compared_tokens > other.matched_tokens * self.compared_tokens
+        )
+
+
+def is_loop(match: LagMatch | None, rule: LoopRule) -> bool:
+    """Whether this lag reaches the registered rate: mismatches <= floor(compared * (1 - rate))."""
+    return match is not None and rule.min_match_rate.is_reached_by(
+        match.matched_tokens, match.compared_tokens
+    )
+
+
+def find_loop(thinking_ids: TokenIds, rule: LoopRule) -> LagMatch | None:
+    """The best-matching lag of the last `rule.tail_tokens` ids if it passes, else None.
+
+    Best: the greatest rate over lags 1..max_period_tokens, the smallest lag on a tie; a perfect match ends
+    the search. Fewer ids than the tail: None, since no loop is claimed from part of a tail.
+    """
+    match = nearest_lag(thinking_ids, rule)
+    return match if is_loop(match, rule) else None
+
+
+def nearest_lag(thinking_ids: TokenIds, rule: LoopRule) -> LagMatch | None:
+    """The best-matching lag within `NEAR` times the allowed mismatches, passing or not; else None."""
+    tail = _tail(thinking_ids, rule)
+    if tail is None:
+        return None
+    best: LagMatch | None = None
+    for lag, least_mismatches in _candidates(tail, rule):
+        compared = len(tail) - lag
+        if not LagMatch(lag, compared - least_mismatches, compared).is_better_than(best):
+            continue
+        match = _compare(tail, lag)
+        if compared - match.matched_tokens <= NEAR * _allowed(compared, rule) and match.is_better_than(best):
+            best = match
+            if match.matched_tokens == compared:
+                break
+    return best
+
+
+def best_lag(thinking_ids: TokenIds, rule: LoopRule) -> LagMatch | None:
+    """The best-matching lag whatever its rate, every lag compared; None where the tail is short."""
+    tail = _tail(thinking_ids, rule)
+    if tail is None:
+        return None
+    best: LagMatch | None = None
+    for lag in range(1, rule.max_period_tokens + 1):
+        match = _compare(tail, lag)
+        if match.is_better_than(best):
+            best = match
+            if match.matched_tokens == match.compared_tokens:
+                break
+    return best
+
+
+def onset_token(thinking_ids: TokenIds, period_tokens: int, rule: LoopRule) -> int:
+    """Index of the first id of the loop that holds the tail: the first id of its first cycle.
+
+    At the period, each position that equals the one a period earlier scores 1 - rate, each other one
+    -rate; the loop is the suffix of greatest total score, the longest on a tie. So every stretch from the
+    onset on reaches the registered rate, no earlier start adds more matches than the rate asks for, and
+    scattered mismatches inside the loop do not move the onset. Scores are integers; time is linear.
+    """
+    ids = np.asarray(thinking_ids)
+    rate = rule.min_match_rate.value
+    gain, loss = rate.denominator - rate.numerator, rate.numerator
+    comparisons, length = len(ids) - period_tokens, 2 * rule.tail_tokens
+    while True:
+        start = max(0, comparisons - length)
+        missed = np.flatnonzero(ids[start + period_tokens :] != ids[start : len(ids) - period_tokens])
+        score = missed * gain - np.arange(len(missed)) * (gain + loss) - loss  # just behind each mismatch
+        at = int(np.argmin(score)) if len(score) else -1
+        least = min(0, int(score[at])) if len(score) else 0
+        # What lies before `start` can add at most `start` matches: below that, no earlier onset wins.
+        if start == 0 or least < -start * gain:
+            return start + (int(missed[at]) + 1 if least < 0 else 0)
+        length *= 2
+
+
+def _tail(thinking_ids: TokenIds, rule: LoopRule) -> TokenIds | None:
+    ids = np.asarray(thinking_ids)
+    if ids.ndim != 1 or (len(ids) and ids.dtype.kind not in "iu"):
+        raise TypeError(f"got {ids.ndim} dimensions of {ids.dtype}, need one of integer ids")
+    return ids[-rule.tail_tokens :] if len(ids) >= rule.tail_tokens else None
+
+
+def _allowed(compared: _Count, rule: LoopRule) -> _Count:
+    """floor(compared * (1 - rate)), of one count or of an array of them."""
+    rate = rule.min_match_rate.value
+    return compared * (rate.denominator - rate.numerator) // rate.denominator
+
+
+def _compare(tail: TokenIds, lag: int) -> LagMatch:
+    compared = len(tail) - lag
+    return LagMatch(lag, int(np.count_nonzero(tail[lag:] == tail[:compared])), compared)
+
+
+def _candidates(tail: TokenIds, rule: LoopRule) -> Iterator[tuple[int, int]]:
+    """(lag, least mismatches) for each lag that may be within reach, ascending.
+
+    Anchors are disjoint runs of `GRAM` ids, compared by hash with the runs of every lag: a run whose hash
+    differs holds at least one mismatch. Equal hashes prove nothing and exclude nothing.
+    """
+    lags = rule.max_period_tokens
+    reach = NEAR * _allowed(len(tail) - 1, rule)
+    anchors = min((len(tail) - lags) // GRAM, max(reach + 12, reach * 21 // 20))
+    if anchors <= reach:
+        return ((lag, 0) for lag in range(1, lags + 1))
+    hashes = _gram_hashes(tail)
+    step = (len(tail) - lags) // anchors
+    at = lags + step * np.arange(anchors)
+    earlier = sliding_window_view(hashes, lags)[at[0] - lags : at[-1] - lags + 1 : step]
+    same = (earlier == hashes[at, None]).view(np.uint8)  # (anchors, lags); column j is lag lags - j
+    matched = same.sum(axis=0, dtype=np.uint8 if anchors <= np.iinfo(np.uint8).max else np.int64)
+    missed = anchors - matched[::-1].astype(np.int64)
+    within = np.flatnonzero(missed <= NEAR * _allowed(len(tail) - np.arange(1, lags + 1), rule))
+    return zip((within + 1).tolist(), missed[within].tolist(), strict=True)
+
+
+def _gram_hashes(tail: TokenIds) -> npt.NDArray[np.uint16]:
+    """A 16-bit hash of each run of `GRAM` consecutive ids; equal runs have equal hashes."""
+    hashes = tail.astype(np.uint32) * np.uint32(0x9E3779B1)
+    width = 1
+    while width < GRAM:
+        hashes = (hashes[width:] ^ np.uint32(0x85EBCA6B)) + hashes[:-width] * np.uint32(0xC2B2AE35)
+        width *= 2
+    return (hashes >> np.uint32(16)).astype(np.uint16)
