@@ -10,7 +10,7 @@ from fitladder.commands.options import Json, print_json, print_table
 from fitladder.errors import UsageError
 from fitladder.macros.tasks import TaskShape
 from fitladder.macros.taskset import load_excluded, parse_inputs, render_task_set, write_files
-from fitladder.prompts.build import ARMS, render_records
+from fitladder.prompts.build import render_records
 from fitladder.prompts.manifest import (
     RenderedPrompt,
     check_prompts,
@@ -21,6 +21,7 @@ from fitladder.prompts.manifest import (
 )
 from fitladder.prompts.records import parse_records
 from fitladder.prompts.tokenize import PromptTokenizer, load_tokenizer
+from fitladder.protocol.experiment import ARMS
 
 __all__ = ["app"]
 
@@ -78,7 +79,9 @@ def freeze(
     """Render and tokenise both arms into prompt_manifest.json. A different one is never replaced."""
     loaded = load_tokenizer(tokenizer, sha256)
     opening = open_text.replace("\\n", "\n")
-    arms = {arm: _rendered(inputs, arm, opening, loaded) for arm in ARMS}
+    arms: dict[str, tuple[RenderedPrompt, ...]] = {
+        arm: _rendered(inputs, arm, opening, loaded) for arm in ARMS
+    }
     manifest = freeze_prompts(arms, opening, loaded.identity, loaded.special_ids)
     files = {MANIFEST: render_manifest(manifest)}
     write_files(inputs, files)

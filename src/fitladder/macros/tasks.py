@@ -11,6 +11,8 @@ from fitladder.errors import InputRefused
 from fitladder.macros.primitives import NAMES, Values, check_values
 
 __all__ = [
+    "MAX_PRIMITIVES",
+    "MAX_SURFACE_CALLS",
     "Example",
     "HiddenTask",
     "HiddenTasks",
@@ -21,6 +23,8 @@ __all__ = [
     "columns",
 ]
 
+MAX_SURFACE_CALLS: Final = 5
+MAX_PRIMITIVES: Final = 5
 _CONFIG: Final = ConfigDict(frozen=True, extra="forbid", strict=True)
 _Value = Annotated[int, Field(ge=0, le=16)]
 _List = Annotated[tuple[_Value, ...], Field(min_length=5, max_length=5)]

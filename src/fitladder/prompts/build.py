@@ -5,31 +5,20 @@ evaluation task. The sealed half is out of reach here.
 """
 
 from collections.abc import Sequence
-from typing import Final
 
 from fitladder.canonical import canonical_bytes
 from fitladder.errors import InputRefused
 from fitladder.macros.library import Library
 from fitladder.macros.primitives import NAMES
 from fitladder.macros.program import execute
-from fitladder.macros.tasks import VisibleTask, columns
+from fitladder.macros.tasks import MAX_PRIMITIVES, MAX_SURFACE_CALLS, VisibleTask, columns
 from fitladder.macros.taskset import TaskInputs
 from fitladder.macros.train import Demonstration
 from fitladder.prompts.records import Record, parse_records
 from fitladder.prompts.wording import render_system, render_user
+from fitladder.protocol.experiment import ARMS
 
-__all__ = [
-    "ARMS",
-    "MAX_PRIMITIVES",
-    "MAX_SURFACE_CALLS",
-    "build_records",
-    "check_demonstrations",
-    "render_records",
-]
-
-ARMS: Final = ("base", "designed_ceiling")
-MAX_SURFACE_CALLS: Final = 5
-MAX_PRIMITIVES: Final = 5
+__all__ = ["build_records", "check_demonstrations", "render_records"]
 
 
 def check_demonstrations(demonstrations: Sequence[Demonstration], tasks: Sequence[VisibleTask]) -> None:

@@ -4,7 +4,7 @@ It compares plain rows and never re-freezes: after drift the registered manifest
 changed prompt is a new experiment.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal
 
@@ -114,7 +114,7 @@ def render_prompts(
 
 
 def freeze_prompts(
-    arms: dict[str, tuple[RenderedPrompt, ...]],
+    arms: Mapping[str, tuple[RenderedPrompt, ...]],
     open_text: str,
     tokenizer: TokenizerIdentity,
     special_ids: frozenset[int],

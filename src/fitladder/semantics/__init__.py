@@ -1,0 +1,1 @@
+"""What the answers were worth: parsed, chosen by visible examples, and only then graded."""

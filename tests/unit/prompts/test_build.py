@@ -7,8 +7,9 @@ from fitladder.errors import InputRefused
 from fitladder.macros.tasks import TaskShape
 from fitladder.macros.taskset import parse_hidden, parse_inputs, render_task_set
 from fitladder.macros.train import Demonstrations
-from fitladder.prompts.build import ARMS, build_records, render_records
+from fitladder.prompts.build import build_records, render_records
 from fitladder.prompts.records import parse_records, records_sha256
+from fitladder.protocol.experiment import ARMS
 
 
 @pytest.fixture(scope="module", params=["full", "compact"])

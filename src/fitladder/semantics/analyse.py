@@ -1,0 +1,150 @@
+"""The third pass: decode, parse, choose, freeze, and only then open what was sealed and grade.
+
+Nothing is opened before the verdict of passes one and two is looked at; an ineligible history is
+answered with its reason, and no callable is called. The hidden loader is handed the digest of the frozen
+choices, so it cannot run before they exist.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from fitladder.errors import InputRefused
+from fitladder.macros.library import Library
+from fitladder.macros.tasks import HiddenTasks
+from fitladder.macros.taskset import TaskInputs
+from fitladder.protocol.experiment import ARMS
+from fitladder.protocol.settings import Semantics
+from fitladder.semantics.choose import Choice, Judged, choices_sha256, choose, judge
+from fitladder.semantics.gate import Gate, judge_gates, render_verdict
+from fitladder.semantics.grade import check_sealed, grade
+from fitladder.semantics.history import AnswerRow, EligibleHistory, IneligibleHistory, check_rows
+from fitladder.semantics.metrics import (
+    ArmMetrics,
+    SampleRow,
+    TaskRow,
+    arm_metrics,
+    sample_row,
+    task_row,
+)
+from fitladder.semantics.parse import (
+    MAX_ANSWER_CHARACTERS,
+    Candidate,
+    Limits,
+    Reason,
+    Rejection,
+    parse_answer,
+)
+
+__all__ = ["Ineligible", "SemanticReport", "analyse"]
+
+_CONFIG: Final = ConfigDict(frozen=True, extra="forbid", strict=True)
+Decode = Callable[[Sequence[int]], str]
+
+
+class Ineligible(BaseModel):
+    """The whole report of an ineligible history."""
+
+    model_config = _CONFIG
+    eligible: Literal[False] = False
+    reason: str
+
+
+class SemanticReport(BaseModel):
+    """Everything that was found, counts and programs; no answer text."""
+
+    model_config = _CONFIG
+    eligible: Literal[True] = True
+    experiment_id: str
+    thinking_budget_tokens: int
+    samples_per_record: int
+    evidence_sha256: str
+    choices_sha256: str
+    hidden_sha256: str
+    is_passed: bool
+    gates: tuple[Gate, ...]
+    verdict: str
+    arms: dict[str, ArmMetrics]
+    tasks: tuple[TaskRow, ...]
+    samples: tuple[SampleRow, ...]
+
+
+def analyse(
+    history: EligibleHistory | IneligibleHistory,
+    registered: Semantics,
+    limits: Limits,
+    *,
+    load_inputs: Callable[[], TaskInputs],
+    decode: Decode,
+    load_hidden: Callable[[str], HiddenTasks],
+) -> SemanticReport | Ineligible:
+    """Analyse a selected matrix.
+
+    `load_inputs` reads the open half of the task set, `decode` turns answer ids into text, `load_hidden`
+    opens the sealed half; its argument is the digest of the frozen choices. Raises BundleError on rows that
+    are not the whole matrix, InputRefused on a sealed half of another task set. A single bad answer never
+    raises: it is a rejected sample with its reason.
+    """
+    if not isinstance(history, EligibleHistory):
+        return Ineligible(reason=history.reason)
+    inputs = load_inputs()
+    tasks = inputs.visible.tasks
+    libraries = {arm: _library(inputs, arm) for arm in ARMS}
+    rows = check_rows(history, [f"{task.id}::{arm}" for arm in ARMS for task in tasks])
+    judged: dict[str, tuple[Judged, ...]] = {}
+    choices: dict[str, Choice] = {}
+    for arm in ARMS:
+        for task in tasks:
+            name = f"{task.id}::{arm}"
+            results = [_parse(row, libraries[arm], limits, decode) for row in rows[name]]
+            judged[name] = judge(results, task.visible)
+            choices[name] = choose(name, judged[name])
+    frozen = choices_sha256(list(choices.values()))
+
+    sealed = check_sealed(load_hidden(frozen), tasks)
+    task_rows: dict[str, list[TaskRow]] = {arm: [] for arm in ARMS}
+    for arm in ARMS:
+        for task, secret in zip(tasks, sealed, strict=True):
+            name = f"{task.id}::{arm}"
+            graded = grade(choices[name], judged[name], task, secret)
+            task_rows[arm].append(task_row(task, choices[name], judged[name], graded))
+    samples = [sample_row(name, one) for name, group in judged.items() for one in group]
+    arms = {
+        arm: arm_metrics(task_rows[arm], [row for row in samples if row.record_id.endswith(f"::{arm}")])
+        for arm in ARMS
+    }
+    gates = judge_gates(arms["base"], arms["designed_ceiling"], registered)
+    return SemanticReport(
+        experiment_id=history.experiment_id,
+        thinking_budget_tokens=history.thinking_budget_tokens,
+        samples_per_record=history.samples_per_record,
+        evidence_sha256=history.evidence_sha256,
+        choices_sha256=frozen,
+        hidden_sha256=inputs.visible.hidden_sha256,
+        is_passed=all(gate.is_passed for gate in gates),
+        gates=gates,
+        verdict=render_verdict(gates, arms["base"], arms["designed_ceiling"]),
+        arms=arms,
+        tasks=tuple(row for arm in ARMS for row in task_rows[arm]),
+        samples=tuple(samples),
+    )
+
+
+def _library(inputs: TaskInputs, arm: str) -> Library:
+    library = inputs.libraries.libraries.get(arm)
+    if library is None:
+        raise InputRefused("libraries.json lacks an arm", need=arm)
+    return library
+
+
+def _parse(row: AnswerRow, library: Library, limits: Limits, decode: Decode) -> Candidate | Rejection:
+    if not row.answer_token_ids:
+        return Rejection(Reason.EMPTY)
+    if len(row.answer_token_ids) > MAX_ANSWER_CHARACTERS:
+        return Rejection(Reason.TOO_LONG, f"{len(row.answer_token_ids)} tokens")
+    try:
+        text = decode(row.answer_token_ids)
+    except Exception as failure:  # whatever a decoder raises on one answer must not lose the others
+        return Rejection(Reason.UNDECODABLE, ascii(f"{type(failure).__name__}: {failure}"[:120]))
+    return parse_answer(text, library, limits)

@@ -1,0 +1,134 @@
+"""The figures of one analysis: a row per task and arm, and their sums per arm. Counts only.
+
+It counts what was judged and graded elsewhere; rates are formed where a gate compares them.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict
+
+from fitladder.macros.tasks import Split, VisibleTask
+from fitladder.semantics.choose import Choice, Judged
+from fitladder.semantics.grade import Grade
+from fitladder.semantics.parse import Candidate, Rejection
+
+__all__ = ["ArmMetrics", "SampleRow", "SplitMetrics", "TaskRow", "arm_metrics", "sample_row", "task_row"]
+
+_CONFIG: Final = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class SampleRow(BaseModel):
+    """One sample: its written program, or why there is none."""
+
+    model_config = _CONFIG
+    record_id: str
+    sample_index: int
+    surface: tuple[str, ...] | None
+    visible_right: int
+    rejected: str | None
+    detail: str
+
+
+class TaskRow(BaseModel):
+    """One task in one arm."""
+
+    model_config = _CONFIG
+    record_id: str
+    task_id: str
+    split: Split
+    samples: int
+    parsed_samples: int
+    valid_samples: int
+    macro_samples: int
+    chosen_sample: int | None
+    chosen_expansion: tuple[str, ...] | None
+    visible_right: int
+    visible_total: int
+    hidden_right: int
+    hidden_total: int
+    is_solved: bool
+    is_oracle_solved: bool
+
+
+class SplitMetrics(BaseModel):
+    """Tasks of one split in one arm."""
+
+    model_config = _CONFIG
+    tasks: int
+    tasks_with_macro_candidate: int
+    solved_tasks: int
+    oracle_solved_tasks: int
+
+
+class ArmMetrics(BaseModel):
+    """One arm."""
+
+    model_config = _CONFIG
+    samples: int
+    parsed_samples: int
+    valid_samples: int
+    macro_samples: int
+    rejections: dict[str, int]
+    reuse: SplitMetrics
+    no_reuse: SplitMetrics
+
+
+def sample_row(record_id: str, one: Judged) -> SampleRow:
+    """One judged sample as a row."""
+    rejection = one.result if isinstance(one.result, Rejection) else None
+    return SampleRow(
+        record_id=record_id,
+        sample_index=one.sample_index,
+        surface=one.result.surface if isinstance(one.result, Candidate) else None,
+        visible_right=one.visible_right,
+        rejected=rejection.reason.value if rejection else None,
+        detail=rejection.detail if rejection else "",
+    )
+
+
+def task_row(task: VisibleTask, choice: Choice, judged: Sequence[Judged], graded: Grade) -> TaskRow:
+    """One task of one arm as a row."""
+    valid = [one.result for one in judged if isinstance(one.result, Candidate)]
+    too_deep = [one for one in judged if isinstance(one.result, Rejection) and one.result.is_parsed]
+    return TaskRow(
+        record_id=choice.record_id,
+        task_id=task.id,
+        split=task.split,
+        samples=len(judged),
+        parsed_samples=len(valid) + len(too_deep),
+        valid_samples=len(valid),
+        macro_samples=sum(one.uses_macro for one in valid),
+        chosen_sample=choice.sample_index,
+        chosen_expansion=choice.expansion,
+        visible_right=choice.visible_right,
+        visible_total=len(task.visible),
+        hidden_right=graded.hidden_right,
+        hidden_total=graded.hidden_total,
+        is_solved=graded.is_solved,
+        is_oracle_solved=graded.is_oracle_solved,
+    )
+
+
+def arm_metrics(tasks: Sequence[TaskRow], samples: Sequence[SampleRow]) -> ArmMetrics:
+    """Sums over one arm's rows."""
+    rejections = Counter(row.rejected for row in samples if row.rejected)
+    return ArmMetrics(
+        samples=len(samples),
+        parsed_samples=sum(row.parsed_samples for row in tasks),
+        valid_samples=sum(row.valid_samples for row in tasks),
+        macro_samples=sum(row.macro_samples for row in tasks),
+        rejections={reason: rejections[reason] for reason in sorted(rejections)},
+        reuse=_split([row for row in tasks if row.split == "reuse"]),
+        no_reuse=_split([row for row in tasks if row.split == "no_reuse"]),
+    )
+
+
+def _split(rows: Sequence[TaskRow]) -> SplitMetrics:
+    return SplitMetrics(
+        tasks=len(rows),
+        tasks_with_macro_candidate=sum(row.macro_samples > 0 for row in rows),
+        solved_tasks=sum(row.is_solved for row in rows),
+        oracle_solved_tasks=sum(row.is_oracle_solved for row in rows),
+    )

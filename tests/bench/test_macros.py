@@ -1,0 +1,41 @@
+"""How fast is the macro domain? Figures only; `pytest -s` shows them."""
+
+import time
+
+import numpy as np
+
+from fitladder.macros.depth import DepthIndex
+from fitladder.macros.program import execute_many
+from fitladder.macros.tasks import TaskShape
+from fitladder.macros.taskset import render_task_set
+
+
+def best_of(count, work):
+    seconds = []
+    for _ in range(count):
+        began = time.perf_counter()
+        out = work()
+        seconds.append(time.perf_counter() - began)
+    return min(seconds), out
+
+
+def test_depth_four_index():
+    seconds, index = best_of(3, DepthIndex.build)
+    what = f"11,110 programs x 48 probes, {len(index.first):,} behaviours"
+    print(f"\ndepth-4 index: {what}: {seconds * 1e3:.1f} ms")
+    assert len(index.first) > 1
+
+
+def test_a_million_executions():
+    draw = np.random.default_rng(1)
+    codes = draw.integers(0, 10, (1_000_000, 5)).astype(np.uint8)
+    states = draw.integers(0, 17, (1_000_000, 1, 5)).astype(np.int8)
+    seconds, out = best_of(3, lambda: execute_many(codes, states))
+    print(f"\n1,000,000 executions of five-primitive programs, each on its own input: {seconds * 1e3:.0f} ms")
+    assert out.shape == states.shape
+
+
+def test_task_set():
+    seconds, files = best_of(2, lambda: render_task_set(1, TaskShape()))
+    print(f"\ntask set of 12 records an arm: {seconds * 1e3:.0f} ms")
+    assert len(files) == 4
