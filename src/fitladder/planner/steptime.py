@@ -26,7 +26,7 @@ class StepTime:
     per_prefill_token_s: float = 0.0
 
     def seconds(self, run: SimulatedRun, capture_sizes: Sequence[int] = ()) -> float:
-        """Generation seconds of a run whose batches replay graphs of these sizes (none: as wide as they are)."""
+        """Generation seconds of a run whose batches replay graphs of these sizes (none: unpadded)."""
         steps, wide, prefilled = _terms(run, capture_sizes)
         return self.base_s * steps + self.per_sequence_s * wide + self.per_prefill_token_s * prefilled
 
@@ -37,7 +37,7 @@ class StepTime:
 
 @dataclass(frozen=True)
 class Measured:
-    """A run as simulated, and how long its live counterpart took; widths without a graph have no place here."""
+    """A run as simulated, and the seconds its live counterpart took, with a graph for every width."""
 
     run: SimulatedRun
     seconds: float
@@ -58,23 +58,21 @@ def fit_step_time(cells: Sequence[Measured], *, per_prefill_token_s: float | Non
     if any(not cell.seconds > 0 for cell in cells):
         raise InputRefused("step time", got="a cell without duration", need="positive seconds")
     terms = np.array([_terms(cell.run, cell.capture_sizes) for cell in cells], dtype=float).reshape(-1, 3)
-    seconds = np.array([cell.seconds for cell in cells], dtype=float)
-    unknown = 3
-    if per_prefill_token_s is not None:
-        seconds = seconds - per_prefill_token_s * terms[:, 2]
-        terms, unknown = terms[:, :2], 2
-    weight = 1.0 / np.array([cell.seconds for cell in cells], dtype=float)
-    scale = terms.max(axis=0, initial=1.0)
-    solution, _, rank, _ = np.linalg.lstsq((terms / scale) * weight[:, None], seconds * weight, rcond=1e-6)
+    measured = np.array([cell.seconds for cell in cells], dtype=float)
+    known = per_prefill_token_s or 0.0
+    explained = terms if per_prefill_token_s is None else terms[:, :2]
+    unknown, scale = explained.shape[1], explained.max(axis=0, initial=1.0)
+    solution, _, rank, _ = np.linalg.lstsq(
+        explained / scale / measured[:, None], 1.0 - known * terms[:, 2] / measured, rcond=1e-6
+    )
     if rank < unknown:
+        need = f"{unknown} cells that differ in width"
+        raise InputRefused("step time", got=f"{len(cells)} cells of rank {rank}", need=need)
+    base, per_sequence, *prefill = (float(value) for value in solution / scale)
+    if min(base, per_sequence, *prefill) < 0:
         raise InputRefused(
             "step time",
-            got=f"{len(cells)} cells of rank {rank}",
-            need=f"{unknown} cells that differ in width",
+            got=f"a negative term: {base:.3g} s, {per_sequence:.3g} s a sequence",
+            need="cells that a + b * width explains",
         )
-    values = [float(value) for value in solution / scale]
-    if min(values) < 0:
-        raise InputRefused(
-            "step time", got=f"a negative term in {values}", need="cells that a + b*width explains"
-        )
-    return StepTime(*values) if unknown == 3 else StepTime(*values, per_prefill_token_s or 0.0)
+    return StepTime(base, per_sequence, prefill[0] if prefill else known)
