@@ -1,0 +1,187 @@
+"""Do disk and catalog of an experiment agree, both ways? Whatever one has and the other has not says no.
+
+Two differences are no contradiction but a write that died: they are named as repairs. It writes nothing.
+"""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from fitladder.bundles.catalog import Catalog, CatalogEntry
+from fitladder.bundles.chain import load_chain
+from fitladder.bundles.files import check_folder
+from fitladder.bundles.layout import CATALOG, CHECKPOINTS, LOCK, OWNER, PREFLIGHT, key_of_place
+from fitladder.bundles.verify import (
+    VerifiedBundle,
+    VerifiedPreflight,
+    check_distinct,
+    verify_bundle,
+    verify_preflight,
+)
+from fitladder.errors import BundleError, BundlePartial, BundleTampered
+from fitladder.protocol.binding import Binding
+from fitladder.protocol.key import BundleKey
+
+__all__ = ["VerifiedRoot", "inspect_root", "verify_root"]
+
+_BESIDES = frozenset({CATALOG, CHECKPOINTS, LOCK, OWNER})
+
+
+@dataclass(frozen=True)
+class VerifiedRoot:
+    """Everything an experiment's root or its copy holds, in the order of the preflights' sequence."""
+
+    root: Path
+    catalog: Catalog
+    bundles: tuple[VerifiedBundle, ...]
+    preflights: tuple[VerifiedPreflight, ...]  # those that no bundle came of
+    repairs: tuple[CatalogEntry, ...]  # catalog steps that an interrupted writer still owes
+
+    @property
+    def used_go_sha256s(self) -> frozenset[str]:
+        """Every GO that some preflight names."""
+        return frozenset(entry.go_sha256 for entry in (*self.catalog.entries, *self.repairs))
+
+
+def verify_root(root: Path, experiment_id: str, expected_binding: Binding | None = None) -> VerifiedRoot:
+    """Every bundle of a root, or of its copy, and the catalog's whole chain. Read-only.
+
+    Raises BundlePartial, BundleTampered or BundleError naming the file or folder; BindingChanged where a
+    bundle was made under another generation binding than expected.
+    """
+    found = inspect_root(root, experiment_id, expected_binding)
+    if found.repairs:
+        raise BundlePartial(
+            f"{root / CATALOG} lags behind: a write was interrupted",
+            got=f"{found.repairs[0].key} is {found.repairs[0].state} on disk",
+            need="the catalog to say so",
+            do="run the phase again on the host that holds the root; it reconciles before it starts",
+        )
+    return found
+
+
+def inspect_root(root: Path, experiment_id: str, expected_binding: Binding | None = None) -> VerifiedRoot:
+    """`verify_root` without its last step: owed catalog entries come back as `repairs`."""
+    check_folder(root)
+    catalog = load_chain(root)
+    if catalog.experiment_id != experiment_id:
+        raise BundleTampered(
+            f"{root / CATALOG} is of another experiment", got=catalog.experiment_id, need=experiment_id
+        )
+    bundles: list[VerifiedBundle] = []
+    preflights: list[VerifiedPreflight] = []
+    repairs: list[CatalogEntry] = []
+    places = _places(root, experiment_id)
+    for key in places:
+        state = _state(root / key.relative_path)
+        if state == "preflight_only":
+            preflight = verify_preflight(root / key.relative_path, key, expected_binding)
+            repairs += _check_preflight(root, catalog, preflight)
+            preflights.append(preflight)
+        else:
+            bundle = verify_bundle(root / key.relative_path, key, expected_binding)
+            repairs += _check_bundle(root, catalog, bundle)
+            bundles.append(bundle)
+    for entry in catalog.entries:
+        if entry.key not in places:
+            raise BundleTampered(
+                f"{root / entry.key.relative_path} has vanished", got="nothing", need=f"{entry.state} bundle"
+            )
+    check_distinct([*bundles, *preflights])
+    _check_one_protocol([*bundles, *preflights])
+    return VerifiedRoot(
+        root,
+        catalog,
+        tuple(sorted(bundles, key=lambda one: one.preflight.sequence)),
+        tuple(sorted(preflights, key=lambda one: one.preflight.sequence)),
+        tuple(repairs),
+    )
+
+
+def _places(root: Path, experiment_id: str) -> list[BundleKey]:
+    """Keys of the folders that hold anything, in budget order. An empty folder holds no bundle."""
+    keys: list[BundleKey] = []
+    for rung in sorted(os.listdir(root)):
+        if rung in _BESIDES:
+            continue
+        if not rung.startswith("think_"):
+            raise BundleTampered(f"{root / rung} belongs to no experiment's root", need="think_<budget>")
+        check_folder(root / rung)
+        for phase in sorted(os.listdir(root / rung)):
+            key = key_of_place(experiment_id, rung, phase)
+            check_folder(root / rung / phase)
+            if os.listdir(root / rung / phase):
+                keys.append(key)
+    return sorted(keys, key=lambda key: (key.thinking_budget_tokens, key.phase))
+
+
+def _state(folder: Path) -> Literal["preflight_only", "more"]:
+    return "preflight_only" if os.listdir(folder) == [PREFLIGHT] else "more"
+
+
+def _check_preflight(root: Path, catalog: Catalog, found: VerifiedPreflight) -> list[CatalogEntry]:
+    _check_root_id(catalog, found)
+    disk = CatalogEntry(
+        key=found.key,
+        sequence=found.preflight.sequence,
+        state="preflight_only",
+        go_sha256=found.preflight.go_sha256,
+        files={PREFLIGHT: found.file},
+    )
+    entry = catalog.entry(found.key)
+    if entry is None and disk.sequence == catalog.next_sequence:
+        return [disk]
+    _check_same(root, entry, disk)
+    return []
+
+
+def _check_bundle(root: Path, catalog: Catalog, found: VerifiedBundle) -> list[CatalogEntry]:
+    _check_root_id(catalog, found)
+    disk = CatalogEntry(
+        key=found.key,
+        sequence=found.preflight.sequence,
+        state="complete",
+        go_sha256=found.preflight.go_sha256,
+        files=found.files,
+    )
+    entry = catalog.entry(found.key)
+    if entry is not None and entry.state == "preflight_only":
+        before = disk.model_copy(
+            update={"state": "preflight_only", "files": {PREFLIGHT: disk.files[PREFLIGHT]}}
+        )
+        _check_same(root, entry, before)
+        return [disk]
+    _check_same(root, entry, disk)
+    return []
+
+
+def _check_root_id(catalog: Catalog, found: VerifiedBundle | VerifiedPreflight) -> None:
+    if found.preflight.root_id != catalog.root_id:
+        raise BundleTampered(
+            f"{found.folder} was made in another root", got=found.preflight.root_id, need=catalog.root_id
+        )
+
+
+def _check_same(root: Path, entry: CatalogEntry | None, disk: CatalogEntry) -> None:
+    folder = root / disk.key.relative_path
+    if entry is None:
+        raise BundleTampered(
+            f"{folder} is not in the catalog", got=f"a {disk.state} bundle", need="nothing there"
+        )
+    if entry.state != disk.state:
+        raise BundleTampered(f"{folder} fell back", got=disk.state, need=entry.state)
+    for name, record in entry.files.items():
+        if disk.files[name] != record:
+            raise BundleTampered(
+                f"{folder / name} is not the catalog's", got=disk.files[name].sha256, need=record.sha256
+            )
+    if entry != disk:
+        raise BundleTampered(f"{folder}: sequence or GO is not the catalog's")
+
+
+def _check_one_protocol(found: list[VerifiedBundle | VerifiedPreflight]) -> None:
+    bindings = {one.preflight.binding.generation_sha256: one.folder for one in found}
+    if len(bindings) > 1:
+        (first, here), (second, there) = list(bindings.items())[:2]
+        raise BundleError(f"{here} and {there} were made under different bindings", got=second, need=first)

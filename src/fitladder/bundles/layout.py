@@ -1,0 +1,67 @@
+"""Where does each file of an experiment's root stand, and whose name is that?
+
+Only names and shapes; it opens nothing. The copy that DVC carries has the same layout, less the dot files.
+"""
+
+import re
+from typing import Any
+
+from pydantic import ValidationError
+
+from fitladder.errors import BundleError
+from fitladder.protocol.key import BundleKey
+
+__all__ = [
+    "BUNDLE_FILES",
+    "CATALOG",
+    "CHECKPOINTS",
+    "ENGINE",
+    "LOCK",
+    "OWNER",
+    "PAYLOAD_FILES",
+    "PREFLIGHT",
+    "RECEIPT",
+    "SAMPLES",
+    "checkpoint_name",
+    "key_of_place",
+    "temporary_name",
+]
+
+PREFLIGHT = "preflight.json"
+SAMPLES = "samples.parquet"
+ENGINE = "engine.json"
+RECEIPT = "receipt.json"
+PAYLOAD_FILES = (PREFLIGHT, SAMPLES, ENGINE)  # in the order in which they are written; the receipt binds them
+BUNDLE_FILES = (*PAYLOAD_FILES, RECEIPT)
+
+CATALOG = "catalog.json"
+CHECKPOINTS = "checkpoints"  # every catalog before the current one
+LOCK = ".lock"
+OWNER = ".owner.json"
+
+_RUNG_FOLDER = re.compile(r"think_([1-9][0-9]{0,17})")
+
+
+def checkpoint_name(checkpoint: int) -> str:
+    """File name of an old catalog: `000003.json`."""
+    return f"{checkpoint:06d}.json"
+
+
+def temporary_name(name: str) -> str:
+    """The one name under which `name` may exist before it is complete."""
+    return f".{name}.tmp"
+
+
+def key_of_place(experiment_id: str, rung_folder: str, phase_folder: str) -> BundleKey:
+    """The key that `<root>/<rung_folder>/<phase_folder>` stands for. Raises BundleError on any other name."""
+    matched = _RUNG_FOLDER.fullmatch(rung_folder)
+    budget: Any = int(matched.group(1)) if matched else None
+    phase: Any = phase_folder
+    try:
+        return BundleKey(experiment_id=experiment_id, thinking_budget_tokens=budget, phase=phase)
+    except ValidationError as failure:
+        raise BundleError(
+            "a folder that no bundle can have",
+            got=f"{rung_folder}/{phase_folder}",
+            need="think_<budget>/<probe|base|designed>",
+        ) from failure

@@ -1,0 +1,117 @@
+"""How does a phase come to lie on disk? Preflight, samples, engine metadata, receipt; then the catalog.
+
+Each file is whole or absent, nothing is overwritten, and whatever a crash leaves reads as preflight-only
+or is refused. Only the holder of the root writes.
+"""
+
+from pathlib import Path
+
+from fitladder.bundles.catalog import Catalog, CatalogEntry, advance
+from fitladder.bundles.chain import write_catalog
+from fitladder.bundles.claim import HeldRoot
+from fitladder.bundles.files import make_folder, read_plain, write_new
+from fitladder.bundles.inventory import VerifiedRoot, inspect_root
+from fitladder.bundles.layout import ENGINE, PREFLIGHT, RECEIPT, SAMPLES
+from fitladder.bundles.receipt import build_receipt
+from fitladder.bundles.rows import check_rows
+from fitladder.bundles.samples import COLUMNS, read_columns
+from fitladder.bundles.schemas import EngineMeta, FileRecord, Preflight
+from fitladder.bundles.sealed import render_sealed
+from fitladder.bundles.verify import VerifiedBundle, verify_bundle
+from fitladder.canonical import sha256_bytes
+from fitladder.errors import BundleError
+from fitladder.protocol.key import BundleKey
+
+__all__ = ["commit_bundle", "reconcile", "write_preflight"]
+
+
+def reconcile(held: HeldRoot) -> Catalog:
+    """Compare disk and catalog both ways, and write the catalog steps that an interrupted writer still owed.
+
+    Returns the current catalog. Raises BundlePartial, BundleTampered or BundleError on anything else.
+    """
+    return _reconciled(held)[0]
+
+
+def _reconciled(held: HeldRoot) -> tuple[Catalog, VerifiedRoot]:
+    held.lock.check()
+    found = inspect_root(held.path, held.experiment_id)
+    catalog = found.catalog
+    if catalog.root_id != held.root_id:
+        raise BundleError(f"{held.path}: catalog of another root", got=catalog.root_id, need=held.root_id)
+    for entry in found.repairs:
+        catalog = _step(held, catalog, entry)
+    return catalog, found
+
+
+def write_preflight(held: HeldRoot, preflight: Preflight) -> Catalog:
+    """Write a phase's preflight and its catalog entry. From here on the GO is used.
+
+    Raises BundleError where the phase has a preflight already, the GO was used, or sequence, root or
+    experiment are not those of the catalog.
+    """
+    catalog = reconcile(held)
+    if preflight.root_id != held.root_id:
+        raise BundleError("preflight: root_id", got=preflight.root_id, need=held.root_id)
+    if catalog.entry(preflight.key) is not None:
+        raise BundleError(f"{preflight.key} has a preflight already", need="a phase that was never begun")
+    data = render_sealed(preflight)
+    entry = CatalogEntry(
+        key=preflight.key,
+        sequence=preflight.sequence,
+        state="preflight_only",
+        go_sha256=preflight.go_sha256,
+        files={PREFLIGHT: _record(data)},
+    )
+    advance(catalog, entry)  # refuses before anything is written
+    folder = held.path / preflight.key.relative_path
+    make_folder(folder.parent)
+    make_folder(folder)
+    write_new(folder / PREFLIGHT, data)
+    return _step(held, catalog, entry)
+
+
+def commit_bundle(
+    held: HeldRoot, key: BundleKey, samples_source: Path, engine: EngineMeta, *, noted_at_s: int
+) -> VerifiedBundle:
+    """Write samples, engine metadata and receipt beside the preflight of `key`, then complete the catalog.
+
+    `samples_source`: the file of `render_samples` bytes that the engine process left. Everything is checked
+    before the first byte is written. Raises BundleError or BundleTampered; the source is left as it is.
+    """
+    catalog, found = _reconciled(held)
+    entry = catalog.entry(key)
+    if entry is None or entry.state != "preflight_only":
+        raise BundleError(
+            f"{key} cannot be completed", got=entry.state if entry else "nothing", need="preflight_only"
+        )
+    folder = held.path / key.relative_path
+    preflight = next(one.preflight for one in found.preflights if one.key == key)
+    samples = read_plain(samples_source, error=BundleError)
+    table = read_columns(samples, COLUMNS, where=str(samples_source))
+    for what, named in (("samples", table.key), ("engine metadata", engine.key)):
+        if named != key:
+            raise BundleError(f"{what} of another bundle", got=named, need=key)
+    check_rows(table, preflight, where=str(samples_source))
+    data = {SAMPLES: samples, ENGINE: render_sealed(engine)}
+    files = {PREFLIGHT: entry.files[PREFLIGHT], **{name: _record(content) for name, content in data.items()}}
+    receipt = build_receipt(preflight, table, engine, files, noted_at_s=noted_at_s)
+    data[RECEIPT] = render_sealed(receipt)
+    for name, content in data.items():
+        held.lock.check()
+        write_new(folder / name, content)
+    bundle = verify_bundle(folder, key)
+    complete = entry.model_copy(update={"state": "complete", "files": bundle.files})
+    _step(held, catalog, complete)
+    return bundle
+
+
+def _record(data: bytes) -> FileRecord:
+    return FileRecord(bytes=len(data), sha256=sha256_bytes(data))
+
+
+def _step(held: HeldRoot, catalog: Catalog, entry: CatalogEntry) -> Catalog:
+    following = advance(catalog, entry)
+    held.lock.check()
+    write_catalog(held.path, following)
+    return following
