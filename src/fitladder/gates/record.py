@@ -5,7 +5,7 @@ A gate that says no leaves nothing: it raises GateRefused. So a record is always
 
 from typing import Literal
 
-from fitladder.protocol.experiment import Frozen
+from fitladder.protocol.settings import Frozen
 
 __all__ = ["GateName", "GateRecord", "Number"]
 

@@ -1,0 +1,110 @@
+"""What may a content-blind audit see of a bundle? Ids, counts, finish reasons and flags, by column.
+
+No text, no parser output, no correctness, no hidden example has a place here.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+import numpy.typing as npt
+
+from fitladder.engine.rows import SampleRow
+from fitladder.errors import BundleError
+
+__all__ = ["TerminationColumns", "check_columns"]
+
+Ids = npt.NDArray[np.int32]
+Counts = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class TerminationColumns:
+    """One entry a sample, in bundle order, as `SampleRow` defines them.
+
+    `stage1_token_ids` holds the ids of all samples one behind the other; sample i owns
+    `stage1_offsets[i] : stage1_offsets[i + 1]`, so there is one offset more than samples.
+    `stage2_finish_reasons` is None, and `stage2_tokens` 0, where stage 2 did not run.
+    """
+
+    record_ids: Sequence[str]
+    sample_indices: Counts
+    stage1_token_ids: Ids
+    stage1_offsets: Counts
+    thinking_tokens: Counts
+    stage1_finish_reasons: Sequence[str]
+    natural_close: Flags
+    eos_inside_thinking: Flags
+    forced_close: Flags
+    answer_restart: Flags
+    stage2_tokens: Counts
+    stage2_finish_reasons: Sequence[str | None]
+
+    @classmethod
+    def from_rows(cls, rows: Sequence[SampleRow]) -> "TerminationColumns":
+        """Columns of rows in memory; a reader of bundles builds them from its files instead."""
+        lengths = [len(row.stage1_token_ids) for row in rows]
+        return cls(
+            record_ids=tuple(row.record_id for row in rows),
+            sample_indices=np.array([row.sample_index for row in rows], dtype=np.int64),
+            stage1_token_ids=np.concatenate(
+                [np.zeros(0, dtype=np.int32), *(row.stage1_token_ids for row in rows)]
+            ),
+            stage1_offsets=np.cumsum([0, *lengths], dtype=np.int64),
+            thinking_tokens=np.array([row.thinking_tokens for row in rows], dtype=np.int64),
+            stage1_finish_reasons=tuple(row.stage1_finish_reason for row in rows),
+            natural_close=np.array([row.natural_close for row in rows], dtype=np.bool_),
+            eos_inside_thinking=np.array([row.eos_inside_thinking for row in rows], dtype=np.bool_),
+            forced_close=np.array([row.forced_close for row in rows], dtype=np.bool_),
+            answer_restart=np.array([row.answer_restart for row in rows], dtype=np.bool_),
+            stage2_tokens=np.array([len(row.stage2_token_ids) for row in rows], dtype=np.int64),
+            stage2_finish_reasons=tuple(row.stage2_finish_reason for row in rows),
+        )
+
+    def __len__(self) -> int:
+        return len(self.record_ids)
+
+    def name(self, row: int) -> str:
+        """`record_id#sample_index`, as messages and audits name a sample."""
+        return f"{self.record_ids[row]}#{self.sample_indices[row]}"
+
+    def stage1_ids(self, row: int) -> Ids:
+        """What stage 1 sampled up to, not including, the first model EOS."""
+        return self.stage1_token_ids[self.stage1_offsets[row] : self.stage1_offsets[row + 1]]
+
+    def thinking_ids(self, row: int) -> Ids:
+        """The thinking: the ids before the close marker, or all of them where there is none."""
+        return self.stage1_ids(row)[: self.thinking_tokens[row]]
+
+
+def check_columns(columns: TerminationColumns, budget_tokens: int, k: int) -> None:
+    """The columns describe samples that this protocol can produce. Raises BundleError naming the sample."""
+    count = len(columns)
+    for field in fields(columns):
+        have = len(getattr(columns, field.name))
+        need = {"stage1_offsets": count + 1, "stage1_token_ids": have}.get(field.name, count)
+        if have != need:
+            raise BundleError(f"column {field.name}", got=f"{have} entries", need=need)
+    offsets = columns.stage1_offsets
+    if offsets[0] != 0 or offsets[-1] != len(columns.stage1_token_ids) or (np.diff(offsets) < 0).any():
+        raise BundleError("column stage1_offsets does not divide the ids", got=int(offsets[-1]))
+    for row in range(count):
+        thinking, sampled = int(columns.thinking_tokens[row]), len(columns.stage1_ids(row))
+        closes = bool(columns.natural_close[row]) + bool(columns.forced_close[row])
+        ran = columns.stage2_finish_reasons[row] is not None
+        for wrong, what in (
+            (not 0 <= thinking <= min(sampled, budget_tokens), f"{thinking} thinking of {sampled} ids"),
+            (sampled > budget_tokens, f"{sampled} stage-1 ids against a budget of {budget_tokens}"),
+            (not 0 <= columns.sample_indices[row] < k, f"a sample index outside 0..{k - 1}"),
+            (closes > 1, "a natural and a forced close"),
+            (closes == 0 and not columns.eos_inside_thinking[row], "thinking that never ended"),
+            (columns.natural_close[row] and columns.eos_inside_thinking[row], "EOS inside closed thinking"),
+            (columns.answer_restart[row] and not columns.natural_close[row], "a restart without a close"),
+            ((columns.forced_close[row] or columns.answer_restart[row]) and not ran, "no stage 2"),
+            (columns.stage2_tokens[row] < 0 or (columns.stage2_tokens[row] and not ran), "stage-2 ids"),
+        ):
+            if wrong:
+                raise BundleError(
+                    f"sample {columns.name(row)} is none of this protocol", got=what, do="verify the bundle"
+                )
