@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .ONESHELL:
 .DEFAULT_GOAL := help
 
-PYTHON ?= $(shell command -v python3.11 || command -v python3)
+export PYTHON ?= $(shell command -v python3.11 || command -v python3)
 EXPERIMENT ?= smollm2_135m_cpu_rehearsal
 MODEL := models/smollm2-135m-instruct
 RUN := .venv/bin/python
