@@ -62,32 +62,29 @@ _ZSTD_LEVEL = 3
 _DECODERS = min(4, os.cpu_count() or 1)
 
 
-def _metadata(key: BundleKey) -> dict[bytes, bytes]:
-    return {_VERSION[0]: _VERSION[1], _KEY: canonical_bytes(key)}
-
-
 def render_samples(rows: Sequence[SampleRow], key: BundleKey) -> bytes:
     """Parquet bytes of the rows, in their order, naming the key. Raises BundleError on a value with no place.
 
     Ids must be one-dimensional int32 arrays; counts fit int32, seeds int64.
     """
     columns = [_column(name, [getattr(row, name) for row in rows]) for name in COLUMNS]
-    table = pa.Table.from_arrays(columns, schema=_SCHEMA.with_metadata(_metadata(key)))
+    table = pa.Table.from_arrays(columns, schema=_SCHEMA)
     out = io.BytesIO()
-    pq.write_table(
-        table,
+    with pq.ParquetWriter(
         out,
+        _SCHEMA,
         version="2.6",
         data_page_version="1.0",
         compression="zstd",
         compression_level=_ZSTD_LEVEL,
         use_dictionary=False,
         column_encoding=dict.fromkeys(_TOKEN_LEAVES, "BYTE_STREAM_SPLIT"),
-        row_group_size=ROW_GROUP_ROWS,
         data_page_size=1 << 20,
         write_statistics=False,
         store_schema=False,
-    )
+    ) as writer:
+        writer.write_table(table, row_group_size=ROW_GROUP_ROWS)
+        writer.add_key_value_metadata({_VERSION[0]: _VERSION[1], _KEY: canonical_bytes(key)})
     return out.getvalue()
 
 
@@ -185,7 +182,9 @@ def read_columns(data: bytes, columns: Sequence[str] = COLUMNS, *, where: str = 
     try:
         with pq.ParquetFile(pa.BufferReader(buffer)) as whole:
             schema, groups = whole.schema_arrow, whole.num_row_groups
-        key = _checked_key(schema, where)
+            metadata = whole.metadata.metadata or {}
+        _check_schema(schema, where)
+        key = _checked_key(metadata, where)
         with ThreadPoolExecutor(_DECODERS) as pool:
             parts = list(pool.map(lambda group: _read_group(buffer, group, list(columns)), range(groups)))
     except (pa.ArrowException, OSError, ValueError) as failure:
@@ -201,7 +200,7 @@ def _read_group(buffer: Any, group: int, columns: list[str]) -> Any:
         return one.read_row_group(group, columns=columns, use_threads=False).select(columns)
 
 
-def _checked_key(schema: Any, where: str) -> BundleKey:
+def _check_schema(schema: Any, where: str) -> None:
     if schema.names != list(COLUMNS):
         extra = [name for name in schema.names if name not in _TYPES]
         raise BundleTampered(
@@ -210,7 +209,9 @@ def _checked_key(schema: Any, where: str) -> BundleKey:
     for found, need in zip(schema, _SCHEMA, strict=True):
         if not found.equals(need):
             raise BundleTampered(f"{where}: column {need.name}", got=found, need=need)
-    metadata = schema.metadata or {}
+
+
+def _checked_key(metadata: dict[bytes, bytes], where: str) -> BundleKey:
     if metadata.get(_VERSION[0]) != _VERSION[1] or set(metadata) != {_VERSION[0], _KEY}:
         raise BundleTampered(
             f"{where}: file metadata", got=sorted(metadata), need="the key and format version 1"
