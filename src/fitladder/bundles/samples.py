@@ -134,6 +134,11 @@ class SampleTable:
         """How many rows."""
         return int(self.table.num_rows)
 
+    def select(self, names: Sequence[str]) -> "SampleTable":
+        """The same rows with these columns only. Raises BundleError on a name that is none."""
+        _check_names(names)
+        return SampleTable(self.key, self.table.select(list(names)))
+
     def tokens(self, name: str) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
         """Ids of all rows end to end (int32), and rows + 1 offsets (int64): row i is values[o[i]:o[i+1]]."""
         lists = self.token_lists(name)
@@ -175,9 +180,7 @@ def read_columns(data: bytes, columns: Sequence[str] = COLUMNS, *, where: str = 
     Refused: what is not Parquet, a schema that differs in a name, type, order or nullability (a further
     column too), another format version, no key.
     """
-    unknown = [name for name in columns if name not in _TYPES]
-    if unknown:
-        raise BundleError(f"no such sample column: {unknown[0]!r}", need=", ".join(COLUMNS))
+    _check_names(columns)
     buffer = pa.py_buffer(data)
     try:
         with pq.ParquetFile(pa.BufferReader(buffer)) as whole:
@@ -193,6 +196,12 @@ def read_columns(data: bytes, columns: Sequence[str] = COLUMNS, *, where: str = 
         raise BundleTampered(f"{where} is not readable Parquet", got=str(failure)[:200]) from failure
     empty = _SCHEMA.empty_table().select(list(columns))
     return SampleTable(key, pa.concat_tables([part.cast(empty.schema) for part in parts] or [empty]))
+
+
+def _check_names(columns: Sequence[str]) -> None:
+    unknown = [name for name in columns if name not in _TYPES]
+    if unknown:
+        raise BundleError(f"no such sample column: {unknown[0]!r}", need=", ".join(COLUMNS))
 
 
 def _read_group(buffer: Any, group: int, columns: list[str]) -> Any:

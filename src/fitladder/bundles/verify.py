@@ -55,8 +55,8 @@ class VerifiedPreflight:
 class VerifiedBundle:
     """A complete bundle, every byte of it checked against its receipt.
 
-    `files` holds the digests of all four files, the receipt's too. `columns` decodes from the very bytes
-    that were hashed.
+    `files` holds the digests of all four files, the receipt's too. `samples` was decoded from the very
+    bytes that were hashed.
     """
 
     folder: Path
@@ -65,11 +65,11 @@ class VerifiedBundle:
     engine: EngineMeta
     receipt: Receipt
     files: dict[str, FileRecord]
-    samples: bytes = field(repr=False)
+    samples: SampleTable = field(repr=False)
 
     def columns(self, names: Sequence[str]) -> SampleTable:
-        """The asked sample columns, see samples.COLUMNS."""
-        return read_columns(self.samples, names, where=str(self.folder / SAMPLES))
+        """The asked sample columns and no other, see samples.COLUMNS."""
+        return self.samples.select(names)
 
 
 def verify_preflight(
@@ -109,7 +109,7 @@ def verify_bundle(folder: Path, key: BundleKey, expected_binding: Binding | None
     if expected_binding is not None:
         check_generation(preflight.binding, expected_binding, where=str(folder))
     files = {**receipt.files, RECEIPT: _record(receipt_bytes)}
-    return VerifiedBundle(folder, key, preflight, engine, receipt, files, data[SAMPLES])
+    return VerifiedBundle(folder, key, preflight, engine, receipt, files, samples)
 
 
 def recorded_binding(folder: Path) -> Binding:
