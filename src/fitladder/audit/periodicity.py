@@ -65,7 +65,7 @@ def nearest_lag(thinking_ids: TokenIds, rule: LoopRule) -> LagMatch | None:
         if not LagMatch(lag, compared - least_mismatches, compared).is_better_than(best):
             continue
         match = _compare(tail, lag)
-        if compared - match.matched_tokens <= NEAR * _allowed(compared, rule) and match.is_better_than(best):
+        if compared - match.matched_tokens <= _reach(compared, rule) and match.is_better_than(best):
             best = match
             if match.matched_tokens == compared:
                 break
@@ -118,10 +118,10 @@ def _tail(thinking_ids: TokenIds, rule: LoopRule) -> TokenIds | None:
     return ids[-rule.tail_tokens :] if len(ids) >= rule.tail_tokens else None
 
 
-def _allowed(compared: _Count, rule: LoopRule) -> _Count:
-    """floor(compared * (1 - rate)), of one count or of an array of them."""
+def _reach(compared: _Count, rule: LoopRule) -> _Count:
+    """Most mismatches of a near miss: floor(NEAR * compared * (1 - rate)), of one count or of many."""
     rate = rule.min_match_rate.value
-    return compared * (rate.denominator - rate.numerator) // rate.denominator
+    return compared * (NEAR * (rate.denominator - rate.numerator)) // rate.denominator
 
 
 def _compare(tail: TokenIds, lag: int) -> LagMatch:
@@ -136,7 +136,7 @@ def _candidates(tail: TokenIds, rule: LoopRule) -> Iterator[tuple[int, int]]:
     differs holds at least one mismatch. Equal hashes prove nothing and exclude nothing.
     """
     lags = rule.max_period_tokens
-    reach = NEAR * _allowed(len(tail) - 1, rule)
+    reach = _reach(len(tail) - 1, rule)
     anchors = min((len(tail) - lags) // GRAM, max(reach + 12, reach * 21 // 20))
     if anchors <= reach:
         return ((lag, 0) for lag in range(1, lags + 1))
@@ -147,7 +147,7 @@ def _candidates(tail: TokenIds, rule: LoopRule) -> Iterator[tuple[int, int]]:
     same = (earlier == hashes[at, None]).view(np.uint8)  # (anchors, lags); column j is lag lags - j
     matched = same.sum(axis=0, dtype=np.uint8 if anchors <= np.iinfo(np.uint8).max else np.int64)
     missed = anchors - matched[::-1].astype(np.int64)
-    within = np.flatnonzero(missed <= NEAR * _allowed(len(tail) - np.arange(1, lags + 1), rule))
+    within = np.flatnonzero(missed <= _reach(len(tail) - np.arange(1, lags + 1), rule))
     return zip((within + 1).tolist(), missed[within].tolist(), strict=True)
 
 
