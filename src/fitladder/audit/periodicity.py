@@ -137,7 +137,7 @@ def _candidates(tail: TokenIds, rule: LoopRule) -> Iterator[tuple[int, int]]:
     """
     lags = rule.max_period_tokens
     reach = _reach(len(tail) - 1, rule)
-    anchors = min((len(tail) - lags) // GRAM, max(reach + 12, reach * 21 // 20))
+    anchors = min((len(tail) - lags) // GRAM, reach + max(10, reach // 32))
     if anchors <= reach:
         return ((lag, 0) for lag in range(1, lags + 1))
     hashes = _gram_hashes(tail)
