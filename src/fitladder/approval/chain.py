@@ -42,7 +42,7 @@ class Draft(Frozen):
     recorded: Utc
     statement: dict[str, Any]
     signature: str | None
-    identity: Literal["signed", "self-asserted", "derived"]
+    identity: Literal["signed", "self-asserted", "self", "derived"]
 
 
 class Entry(Draft):

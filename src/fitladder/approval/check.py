@@ -31,7 +31,8 @@ __all__ = [
     "same_person",
 ]
 
-Identity = Literal["signed", "self-asserted"]
+# self: the requester said it, where `review: self` allows that; self-asserted: nobody proved the name.
+Identity = Literal["signed", "self-asserted", "self"]
 
 
 def same_person(left: str, right: str) -> bool:
@@ -117,7 +118,8 @@ def check_statement(go: Go, signature: str | None, here: Situation) -> Identity:
             f"reviewer {go.reviewer!r}, requester {go.requester!r}",
             "an independent reviewer (`review: independent`)",
         )
-    return _check_spoken(go, go.reviewer, signature, here.registry.reviewers)
+    spoken = _check_spoken(go, go.reviewer, signature, here.registry.reviewers)
+    return "self" if same_person(go.reviewer, go.requester) else spoken
 
 
 def check_usable(go: Go, signature: str | None, here: Situation) -> Identity:

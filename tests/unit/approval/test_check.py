@@ -104,7 +104,7 @@ def test_the_last_second_of_the_window_counts_and_the_next_does_not() -> None:
 
 def test_a_self_go_is_for_experiments_registered_so() -> None:
     own = REGISTRY.experiment(EXPERIMENT).model_copy(update={"review": "self"})
-    assert check_usable(go(reviewer="rosa"), None, here(experiment=own)) == "self-asserted"
+    assert check_usable(go(reviewer="rosa"), None, here(experiment=own)) == "self"
 
 
 def test_a_signature_nobody_can_check_is_refused() -> None:

@@ -1,0 +1,1 @@
+"""What happens, in order; a page each, no arithmetic."""

@@ -1,0 +1,88 @@
+"""A launch: validate, show the plan, suspend until somebody answers, dispatch one phase.
+
+A suspended run has no process; it restarts from the top when it is resumed. So every step before the question
+finds what it did, and nothing that was true before the answer is trusted after it.
+"""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from prefect import flow, runtime
+from prefect.client.schemas.objects import State
+from prefect.flow_runs import suspend_flow_run
+from prefect.states import Completed, Failed
+
+from fitladder.approval.check import owner_to_ask
+from fitladder.approval.clock import format_utc, parse_utc
+from fitladder.approval.form import decision_form, handoff_form
+from fitladder.approval.go import Ask
+from fitladder.phase.house import house_here
+from fitladder.protocol.experiment import Phase
+from fitladder.protocol.key import BundleKey
+from fitladder.protocol.registry import load_registry
+from tasks.asking import (
+    dispatch,
+    hand_over,
+    open_ask,
+    phase_pool,
+    record_decision,
+    request_handoff,
+    show_plan,
+)
+
+__all__ = ["handoff", "launch"]
+
+NAMES = {"no_go": "NO-GO", "timed_out": "TimedOut", "expired": "Expired"}
+
+
+def _seconds_left(ask: Ask) -> int:
+    return max(1, int((parse_utc(ask.deadline) - datetime.now(UTC)).total_seconds()))
+
+
+def _expires(ask: Ask, valid_s: int) -> str:
+    return format_utc(parse_utc(ask.asked) + timedelta(seconds=valid_s))
+
+
+@flow(name="launch", persist_result=True)
+def launch(  # noqa: PLR0917 - a deployment's parameters are given by name
+    experiment: str,
+    phase: Phase,
+    budget: int,
+    requester: str,
+    wait_s: int = 86_400,
+    valid_s: int = 172_800,
+) -> State[Any]:
+    """Ask for one phase at one rung, dispatch it after a GO. Ends cleanly on NO-GO, time-out and expiry."""
+    house = house_here()
+    key = BundleKey(experiment_id=experiment, thinking_budget_tokens=budget, phase=phase)
+    ask = open_ask(house, key, str(runtime.flow_run.id), requester, wait_s)
+    pool = phase_pool()
+    show_plan(house, ask, pool)
+    if owner := owner_to_ask(load_registry(house.params), pool, requester):
+        request_handoff(ask, pool, owner)
+    filled = suspend_flow_run(
+        wait_for_input=decision_form(ask, _expires(ask, valid_s)),
+        key=f"review-{ask.ask_id}",
+        timeout=_seconds_left(ask),
+    )
+    entry = record_decision(house, ask, filled.model_dump())
+    if entry.kind == "go":
+        return Completed(message=dispatch(house, ask, pool))
+    message = entry.statement.get("reason") or entry.statement.get("notes") or entry.kind
+    if entry.kind == "refused":
+        return Failed(name="Refused", message=message)
+    return Completed(name=NAMES[entry.kind], message=message)
+
+
+@flow(name="handoff", persist_result=True)
+def handoff(ask: dict[str, Any], work_pool: str, owner: str, valid_s: int = 172_800) -> State[Any]:
+    """The GPU owner lends the pool for one launch, before or after the reviewer's GO."""
+    house = house_here()
+    statement = Ask.model_validate(ask)
+    filled = suspend_flow_run(
+        wait_for_input=handoff_form(owner, work_pool, _expires(statement, valid_s)),
+        key=f"handoff-{statement.ask_id}",
+        timeout=_seconds_left(statement),
+    )
+    hand_over(house, statement, work_pool, filled.model_dump())
+    return Completed(message=dispatch(house, statement, work_pool))

@@ -1,0 +1,92 @@
+"""One GO, one engine, one phase, one receipt; on the machine that has the device.
+
+Truth is the receipt: a phase that has a valid one is not run again, whoever asks and however often. The slot
+`gpu-0` is held only while there is an engine; a slot nobody created is an error, not a warning.
+"""
+
+import os
+from datetime import UTC, datetime
+from typing import Any
+
+from prefect import flow, get_run_logger, runtime
+from prefect.client.schemas.objects import State
+from prefect.concurrency.sync import concurrency
+from prefect.states import Completed
+
+from fitladder.bundles.receipt import Receipt
+from fitladder.errors import FitladderError, RootBusy
+from fitladder.phase import run
+from fitladder.phase.dispatch import window_go
+from fitladder.phase.house import house_here
+from fitladder.protocol.experiment import Phase
+from fitladder.protocol.key import BundleKey
+from fitladder.protocol.registry import load_registry
+from tasks.running import authorise, build, check_inputs, commit, generate, show_receipt, write_preflight
+
+__all__ = ["phase", "scheduled_phase"]
+
+POOL = "FITLADDER_WORK_POOL"  # set by `fitladder agent`, beside the slot of its device
+SLOT = "FITLADDER_GPU_SLOT"
+
+
+def _work_pool() -> str:
+    return os.environ.get(POOL, "fitladder-gpu")
+
+
+def run_phase(key: BundleKey, go_sha256: str) -> tuple[Receipt, bool]:
+    """The receipt, and whether it was made now."""
+    house = house_here()
+    with run.hold(house, key, _work_pool(), flow_run_id=str(runtime.flow_run.id)) as site:
+        if receipt := run.finished(site):
+            return receipt, False
+        approved = authorise(site, go_sha256)
+        prompts = check_inputs(site)
+        with (
+            concurrency(os.environ.get(SLOT, "gpu-0"), occupy=1, strict=True),
+            run.start_engine(site, prompts) as engine,
+        ):
+            built = build(site, engine, prompts)
+            write_preflight(site, approved, built, prompts)
+            result = generate(site, engine, built)
+        receipt = commit(site, result)
+    show_receipt(receipt)
+    return receipt, True
+
+
+@flow(name="phase", persist_result=False)
+def phase(  # noqa: PLR0917 - a deployment's parameters are given by name
+    experiment: str,
+    phase: Phase,
+    budget: int,
+    go_sha256: str,
+    approvals: str = "",
+    run_now: bool = True,
+) -> State[Any]:
+    """Run one approved phase, or only take its approvals over for the scheduled agent."""
+    key = BundleKey(experiment_id=experiment, thinking_budget_tokens=budget, phase=phase)
+    run.adopt(house_here(), experiment, approvals)
+    if not run_now:
+        return Completed(name="Delivered", message=f"{key} waits for the agent's window")
+    receipt, made_now = run_phase(key, go_sha256)
+    name = None if made_now else "AlreadyDone"
+    return Completed(name=name, message=f"{key}: {receipt.rows} samples, receipt of GO {go_sha256[:12]}")
+
+
+@flow(name="scheduled-phase", persist_result=False)
+def scheduled_phase() -> State[Any]:
+    """Take the next approved phase whose GO allows the window; do nothing where there is none."""
+    house, logger = house_here(), get_run_logger()
+    for experiment_id in load_registry(house.params).experiments:
+        try:
+            go = window_go(house, experiment_id, _work_pool(), datetime.now(UTC))
+            if go is None:
+                continue
+            receipt, made_now = run_phase(go.key, go.sha256)
+        except RootBusy as busy:
+            return Completed(name="Busy", message=str(busy))
+        except FitladderError as refusal:
+            logger.warning("%s: %s", experiment_id, refusal)
+            raise
+        if made_now:
+            return Completed(message=f"{go.key}: {receipt.rows} samples")
+    return Completed(name="Idle", message="no approved phase for this window")

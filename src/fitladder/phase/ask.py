@@ -1,0 +1,171 @@
+"""Who is asked, what did they answer, and does the answer still hold once everything is read again?
+
+Opens an ask, turns a filled-in form into one recorded decision, closes asks that nobody answered. Each step
+is safe to repeat: a flow that restarts from the top finds its entry and changes nothing.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from fitladder.approval.chain import Draft, Entry, Kind, append, chain_path, load_chain
+from fitladder.approval.check import Identity, Situation, check_handoff, check_statement
+from fitladder.approval.clock import format_utc, parse_utc
+from fitladder.approval.form import go_of, handoff_of
+from fitladder.approval.go import Ask, Closing, Go, Handoff
+from fitladder.errors import FitladderError, GoRefused
+from fitladder.phase.house import House
+from fitladder.phase.standing import Standing, survey
+from fitladder.protocol.key import BundleKey
+
+__all__ = ["answer_to", "close_overdue", "decide", "hand_over", "open_ask", "situation"]
+
+ANSWERS: frozenset[Kind] = frozenset({"go", "no_go", "refused", "timed_out", "expired"})
+
+
+def situation(standing: Standing, key: BundleKey, now: datetime) -> Situation:
+    """What an approval is checked against, from what the disk says now."""
+    return Situation(
+        key=key,
+        binding_sha256=standing.binding.binding_sha256,
+        now=now,
+        experiment=standing.experiment,
+        registry=standing.registry,
+        used_go_sha256s=standing.used_go_sha256s,
+    )
+
+
+def _draft(
+    kind: Kind,
+    statement: Ask | Go | Handoff | Closing,
+    now: datetime,
+    identity: Identity | str = "derived",
+    signature: str | None = None,
+) -> Draft:
+    return Draft.model_validate(
+        {
+            "kind": kind,
+            "recorded": format_utc(now),
+            "statement": statement.model_dump(mode="json"),
+            "signature": signature,
+            "identity": identity,
+        }
+    )
+
+
+def answer_to(entries: tuple[Entry, ...], ask_id: str) -> Entry | None:
+    """The entry that ended this ask, None while it is open."""
+    return next(
+        (entry for entry in entries if entry.kind in ANSWERS and entry.statement["ask_id"] == ask_id), None
+    )
+
+
+def open_ask(house: House, key: BundleKey, *, ask_id: str, requester: str, now: datetime, wait_s: int) -> Ask:
+    """Check that the ladder authorises this phase now, then record that it was asked for.
+
+    Raises what validation, root, catalog and ladder raise; nothing is recorded then.
+    """
+    path = chain_path(house.approvals, key.experiment_id)
+    for entry in load_chain(path, key.experiment_id):
+        if entry.kind == "asked" and entry.statement["ask_id"] == ask_id:
+            return _ask(entry)
+    standing = survey(house, key.experiment_id)
+    standing.check_open(key)
+    ask = Ask(
+        schema_version=1,
+        ask_id=ask_id,
+        experiment_id=key.experiment_id,
+        binding_sha256=standing.binding.binding_sha256,
+        thinking_budget_tokens=key.thinking_budget_tokens,
+        phase=key.phase,
+        requester=requester,
+        asked=format_utc(now),
+        deadline=format_utc(now + timedelta(seconds=wait_s)),
+    )
+    close_overdue(house, key.experiment_id, now)
+    append(path, key.experiment_id, lambda _: _draft("asked", ask, now, "self-asserted"))
+    return ask
+
+
+def _ask(entry: Entry) -> Ask:
+    statement = entry.parsed()
+    if not isinstance(statement, Ask):
+        raise GoRefused(f"approval line {entry.sequence} is no ask", got=entry.kind)
+    return statement
+
+
+def _closing(ask: Ask, reason: str) -> Closing:
+    return Closing(
+        **ask.model_dump(mode="json", exclude={"requester", "asked", "deadline"}), reason=reason[:2000]
+    )
+
+
+def decide(house: House, ask: Ask, filled: Mapping[str, Any], now: datetime) -> Entry:
+    """Record what a filled-in form says about its ask, after reading everything from disk again.
+
+    The entry's kind tells: go, no_go, expired (its window is over) or refused (with the reason). An ask that
+    has its answer keeps it, whatever a second form says.
+    """
+    path = chain_path(house.approvals, ask.experiment_id)
+
+    def choose(entries: tuple[Entry, ...]) -> Draft | None:
+        if answer_to(entries, ask.ask_id) is not None:
+            return None
+        try:
+            go, signature = go_of(ask, filled)
+            if go.verdict == "NO-GO":
+                return _draft("no_go", go, now, "self-asserted", signature)
+            if now > parse_utc(go.expires):
+                return _draft("expired", _closing(ask, f"the GO ended at {go.expires}"), now)
+            standing = survey(house, ask.experiment_id)
+            standing.check_open(ask.key)
+            identity = check_statement(go, signature, situation(standing, ask.key, now))
+            return _draft("go", go, now, identity, signature)
+        except FitladderError as refusal:
+            return _draft("refused", _closing(ask, str(refusal)), now)
+
+    entry = answer_to(append(path, ask.experiment_id, choose), ask.ask_id)
+    if entry is None:
+        raise GoRefused(f"{path} did not keep the answer to {ask.ask_id}")
+    return entry
+
+
+def hand_over(house: House, ask: Ask, work_pool: str, filled: Mapping[str, Any], now: datetime) -> Entry:
+    """Record the GPU owner's hand-off for an ask. Raises GoRefused where it is declined or not good."""
+    path = chain_path(house.approvals, ask.experiment_id)
+
+    def standing_handoff(entries: tuple[Entry, ...]) -> Entry | None:
+        return next((e for e in entries if e.kind == "handoff" and e.statement["ask_id"] == ask.ask_id), None)
+
+    def choose(entries: tuple[Entry, ...]) -> Draft | None:
+        if standing_handoff(entries) is not None:
+            return None
+        handoff, signature = handoff_of(ask, work_pool, filled)
+        here = situation(survey(house, ask.experiment_id), ask.key, now)
+        return _draft("handoff", handoff, now, check_handoff(handoff, signature, work_pool, here), signature)
+
+    entry = standing_handoff(append(path, ask.experiment_id, choose))
+    if entry is None:
+        raise GoRefused(f"{path} did not keep the hand-off for {ask.ask_id}")
+    return entry
+
+
+def close_overdue(house: House, experiment_id: str, now: datetime) -> tuple[Ask, ...]:
+    """Record every ask whose deadline passed without an answer as timed out; returns those closed now."""
+    path = chain_path(house.approvals, experiment_id)
+    closed: list[Ask] = []
+
+    def choose(entries: tuple[Entry, ...]) -> Draft | None:
+        for ask in (_ask(entry) for entry in entries if entry.kind == "asked"):
+            if now > parse_utc(ask.deadline) and answer_to(entries, ask.ask_id) is None:
+                closed.append(ask)
+                return _draft("timed_out", _closing(ask, f"nobody answered before {ask.deadline}"), now)
+        return None
+
+    while True:
+        before = len(closed)
+        if not load_chain(path, experiment_id):
+            return ()
+        append(path, experiment_id, choose)
+        if len(closed) == before:
+            return tuple(closed)

@@ -1,0 +1,77 @@
+"""May this launch go to its pool now, and with which parameters? If not yet: who is still to speak?
+
+Everything is read from disk again. A GO without a needed hand-off waits; one that no longer holds is refused.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from fitladder.approval.chain import chain_path, load_chain
+from fitladder.approval.check import check_handed_over, check_usable, owner_to_ask
+from fitladder.approval.go import Ask, Go, Handoff
+from fitladder.canonical import canonical_bytes
+from fitladder.errors import GoRefused, LadderRefused
+from fitladder.phase.ask import answer_to, situation
+from fitladder.phase.house import House
+from fitladder.phase.standing import survey
+
+__all__ = ["Ready", "check_ready", "window_go"]
+
+
+@dataclass(frozen=True)
+class Ready:
+    """Parameters of the phase run, or the reason why it has to wait."""
+
+    parameters: dict[str, Any]
+    waits_for: str | None
+
+
+def check_ready(house: House, ask: Ask, work_pool: str, now: datetime) -> Ready:
+    """Raises GoRefused where the answer was no GO, or the GO or hand-off no longer holds."""
+    entries = load_chain(chain_path(house.approvals, ask.experiment_id), ask.experiment_id)
+    answer = answer_to(entries, ask.ask_id)
+    if answer is None:
+        return Ready({}, f"the reviewer's answer to {ask.key}")
+    go = answer.parsed()
+    if not isinstance(go, Go) or answer.kind != "go":
+        raise GoRefused(f"{ask.key} was not allowed", got=answer.kind, need="go")
+    here = situation(survey(house, ask.experiment_id), ask.key, now)
+    check_usable(go, answer.signature, here)
+    owner = owner_to_ask(here.registry, work_pool, go.requester)
+    spoken = [one for entry in entries if isinstance(one := entry.parsed(), Handoff)]
+    if owner is not None and not any(one.ask_id == ask.ask_id for one in spoken):
+        return Ready({}, f"the hand-off of {work_pool} by {owner}")
+    check_handed_over(entries, go, work_pool, here)
+    parameters = {
+        "experiment": go.experiment_id,
+        "phase": go.phase,
+        "budget": go.thinking_budget_tokens,
+        "go_sha256": go.sha256,
+        "approvals": "".join(canonical_bytes(entry).decode() + "\n" for entry in entries),
+        "run_now": not go.allows_window,
+    }
+    return Ready(parameters, None)
+
+
+def window_go(house: House, experiment_id: str, work_pool: str, now: datetime) -> Go | None:
+    """The oldest GO of an experiment that a scheduled agent may take now; None where there is none."""
+    entries = load_chain(chain_path(house.approvals, experiment_id), experiment_id)
+    allowing = [
+        (entry, go)
+        for entry in entries
+        if entry.kind == "go" and isinstance(go := entry.parsed(), Go) and go.allows_window
+    ]
+    if not allowing:
+        return None
+    standing = survey(house, experiment_id)
+    for entry, go in allowing:
+        here = situation(standing, go.key, now)
+        try:
+            check_usable(go, entry.signature, here)
+            check_handed_over(entries, go, work_pool, here)
+            standing.check_open(go.key)
+        except (GoRefused, LadderRefused):
+            continue
+        return go
+    return None

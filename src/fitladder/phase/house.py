@@ -1,0 +1,68 @@
+"""Where does everything stand for one checkout: registry, inputs, approvals, model, engine command?
+
+Paths and the environment that names roots; handed in at the edge, so that nothing below reads a global.
+"""
+
+import os
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fitladder.engine.process import engine_command
+from fitladder.protocol.settings import Model
+
+__all__ = ["House", "house_here"]
+
+ENGINE_COMMAND = "FITLADDER_ENGINE_COMMAND"  # another engine; its facts name it in every receipt
+ENGINE_PYTHON = "FITLADDER_ENGINE_PYTHON"
+
+
+@dataclass(frozen=True)
+class House:
+    """One checkout on one machine. `environment` is this process's, as it was when the house was entered."""
+
+    folder: Path
+    environment: Mapping[str, str] = field(repr=False)
+    params_name: str = "params.yaml"
+    data_name: str = "data"
+
+    @property
+    def params(self) -> Path:
+        return self.folder / self.params_name
+
+    @property
+    def data(self) -> Path:
+        return self.folder / self.data_name
+
+    @property
+    def approvals(self) -> Path:
+        return self.data / "approvals"
+
+    @property
+    def scratch(self) -> Path:
+        """Where engines log and put rows down until they are bundled; nothing in it counts as done."""
+        return self.folder / "runs" / ".scratch"
+
+    @property
+    def engine_lock(self) -> Path | None:
+        """The lock file of the engine environment, for the receipt."""
+        path = self.folder / "locks" / "engine-cpu.txt"
+        return path if path.is_file() else None
+
+    def model_folder(self, model: Model) -> Path:
+        """Where the model's local files lie: `models/<last part of its name, lower case>`."""
+        return self.folder / "models" / model.name.rsplit("/", 1)[-1].lower()
+
+    def engine_command(self) -> list[str]:
+        """Command of the engine child. Raises EnvironmentNotReady where its environment is absent."""
+        override = self.environment.get(ENGINE_COMMAND)
+        if override:
+            return shlex.split(override)
+        python = self.environment.get(ENGINE_PYTHON) or str(self.folder / ".venv-vllm" / "bin" / "python")
+        return engine_command(Path(python))
+
+
+def house_here(folder: Path | None = None) -> House:
+    """The house of the current checkout."""
+    return House((folder or Path.cwd()).absolute(), dict(os.environ))

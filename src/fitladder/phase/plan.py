@@ -1,0 +1,262 @@
+"""What exactly is the reviewer asked to allow? What runs, on what, does it fit, how long, and what not.
+
+Expected geometry comes from a live engine of this experiment where one was recorded, else from what is
+registered; the live gates decide again, whatever is planned. Pure text and numbers but for reading receipts.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from fitladder.approval.chain import chain_path, load_chain
+from fitladder.approval.check import owner_to_ask
+from fitladder.approval.go import CHECKLIST, Ask, Go
+from fitladder.phase.house import House
+from fitladder.phase.standing import Standing, survey
+from fitladder.protocol.capacity import (
+    block_rule,
+    kv_tokens_for_blocks,
+    largest_width,
+    largest_width_by_tokens,
+    rounded_tokens,
+    token_rule,
+    usable_pool_blocks,
+)
+from fitladder.protocol.capture import render_widths, uncovered_widths
+from fitladder.protocol.experiment import Experiment, Rung
+
+__all__ = ["Geometry", "PhasePlan", "expected_geometry", "fit_line", "plan_phase", "render_plan"]
+
+CPU_BLOCK_TOKENS = 128  # vLLM's CPU backend, unless registered otherwise
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """The KV pool that is expected, and where the figures are from."""
+
+    block_size_tokens: int
+    num_blocks: int
+    mamba_groups: int
+    kv_cache_size_tokens: int
+    source: str
+
+
+@dataclass(frozen=True)
+class PhasePlan:
+    """Everything that the plan shows; see `render_plan`."""
+
+    ask: Ask
+    standing: Standing
+    work_pool: str
+    geometry: Geometry | None
+    speed_tokens_per_s: float | None
+    owner: str | None
+    changed: str
+
+    @property
+    def rung(self) -> Rung:
+        return self.standing.experiment.rung(self.ask.thinking_budget_tokens)
+
+    @property
+    def samples(self) -> int:
+        experiment = self.standing.experiment
+        return experiment.records_per_arm * experiment.k(self.ask.phase)
+
+    @property
+    def most_tokens(self) -> int:
+        """If every sample used its whole budget and its whole answer limit."""
+        answer = self.standing.experiment.sampling.answer_max_tokens
+        return self.samples * (self.rung.thinking_budget_tokens + answer)
+
+    def table(self) -> list[dict[str, Any]]:
+        """The plan's numbers, one a row."""
+        experiment, rung = self.standing.experiment, self.rung
+        rows: list[tuple[str, object]] = [
+            ("samples", f"{experiment.records_per_arm} records x {experiment.k(self.ask.phase)}"),
+            ("thinking budget, tokens", rung.thinking_budget_tokens),
+            ("max_num_seqs", rung.max_num_seqs),
+            ("longest sequence, tokens", experiment.longest_total_tokens(rung)),
+            ("KV pool", self.geometry.source if self.geometry else "not known before the engine is built"),
+            (
+                "KV fit",
+                fit_line(experiment, rung, self.geometry, self.active) if self.geometry else "unknown",
+            ),
+            ("capture list", _capture(experiment, rung)),
+            ("expected duration", self.duration),
+            ("deadline of the generation, s", rung.deadline_s),
+        ]
+        return [{"what": name, "value": str(value)} for name, value in rows]
+
+    @property
+    def active(self) -> int:
+        """Sequences that run at once."""
+        return min(self.samples, self.rung.max_num_seqs)
+
+    @property
+    def duration(self) -> str:
+        if self.speed_tokens_per_s is None:
+            return f"unknown: nothing of this kind ran here yet; at most {self.most_tokens:,} tokens"
+        seconds = self.most_tokens / self.speed_tokens_per_s
+        hours = f"{seconds / 3600:.2f} h" if seconds >= 3600 else f"{seconds:.0f} s"
+        devices = self.standing.experiment.engine.tensor_parallel_size
+        gpu = (
+            f", {seconds / 3600 * devices:.2f} GPU-hours"
+            if self.standing.experiment.engine.backend == "vllm-cuda"
+            else ""
+        )
+        return f"at most {hours}{gpu} at {self.speed_tokens_per_s:.1f} tokens/s"
+
+
+def expected_geometry(standing: Standing) -> Geometry | None:
+    """From the newest engine of this experiment, else from the registration, else None."""
+    if standing.begun:
+        newest = standing.begun[-1]
+        facts = newest.engine
+        if facts.block_size_tokens is not None:
+            return Geometry(
+                facts.block_size_tokens,
+                facts.num_blocks,
+                facts.mamba_groups,
+                facts.kv_cache_size_tokens,
+                f"{facts.num_blocks} blocks of {facts.block_size_tokens} tokens, as {newest.key.phase}@"
+                f"{newest.key.thinking_budget_tokens} found it",
+            )
+    engine = standing.experiment.engine
+    if engine.backend != "vllm-cpu" or engine.num_gpu_blocks_override is None:
+        return None
+    block = int(engine.args.get("block_size", CPU_BLOCK_TOKENS))
+    blocks = engine.num_gpu_blocks_override
+    each = rounded_tokens(engine.max_model_len_tokens, block) // block
+    return Geometry(
+        block,
+        blocks,
+        0,
+        kv_tokens_for_blocks(blocks, each, engine.max_model_len_tokens),
+        f"{blocks} blocks of {block} tokens, as registered",
+    )
+
+
+def fit_line(experiment: Experiment, rung: Rung, geometry: Geometry, sequences: int) -> str:
+    """Whether so many sequences fit, by the registered rule, and how many do."""
+    longest = experiment.longest_total_tokens(rung)
+    usable = usable_pool_blocks(geometry.num_blocks)
+    tokens = token_rule(longest, geometry.block_size_tokens, sequences, geometry.kv_cache_size_tokens)
+    blocks = block_rule(longest, geometry.block_size_tokens, geometry.mamba_groups, sequences, usable)
+    both = experiment.kv_rule == "both"
+    fits = tokens.fits and (blocks.fits or not both)
+    if both:
+        most = largest_width(
+            longest,
+            geometry.block_size_tokens,
+            geometry.mamba_groups,
+            usable,
+            geometry.kv_cache_size_tokens,
+        )
+    else:
+        most = largest_width_by_tokens(longest, geometry.block_size_tokens, geometry.kv_cache_size_tokens)
+    if fits:
+        return (
+            f"{sequences} sequences fit: {tokens.required_tokens:,} of {geometry.kv_cache_size_tokens:,} "
+            f"tokens (margin {tokens.margin_tokens:,}), {blocks.required_blocks:,} of {usable:,} blocks "
+            f"(margin {blocks.margin_blocks:,}); {most} would fit"
+        )
+    need = max(
+        tokens.required_tokens / geometry.kv_cache_size_tokens,
+        blocks.required_blocks / usable if both else 0.0,
+    )
+    return f"{sequences} sequences need {need:.1f}x the pool; {most} fit"
+
+
+def _capture(experiment: Experiment, rung: Rung) -> str:
+    if experiment.engine.capture == "none":
+        return "none: the engine runs eager"
+    if rung.capture_sizes is None:
+        return "implicit: what vLLM resolves is recorded, uncovered widths stay"
+    missing = uncovered_widths(rung.capture_sizes, rung.max_num_seqs)
+    return f"{list(rung.capture_sizes)}, exact; uncovered widths: {render_widths(missing)}"
+
+
+def _speed(standing: Standing) -> float | None:
+    """Sampled tokens a second of the newest phase here, load excluded."""
+    for bundle in reversed(standing.bundles):
+        totals = bundle.receipt.totals
+        spent_us = totals.stage1_generation_us + totals.stage2_generation_us
+        if spent_us:
+            return totals.sampled_tokens * 1e6 / spent_us
+    return None
+
+
+def _changed(house: House, ask: Ask) -> str:
+    """What moved since the last GO of this experiment."""
+    gos = [
+        go
+        for entry in load_chain(chain_path(house.approvals, ask.experiment_id), ask.experiment_id)
+        if entry.kind == "go" and isinstance(go := entry.parsed(), Go)
+    ]
+    if not gos:
+        return "This is the first GO that is asked for."
+    if gos[-1].binding_sha256 == ask.binding_sha256:
+        return f"Nothing is changed since the last GO ({gos[-1].phase}@{gos[-1].thinking_budget_tokens})."
+    return (
+        f"**The binding moved** since the last GO ({gos[-1].phase}@{gos[-1].thinking_budget_tokens}): "
+        f"it was `{gos[-1].binding_sha256}`. See `fitladder binding {ask.experiment_id} --explain`."
+    )
+
+
+def plan_phase(house: House, ask: Ask, work_pool: str) -> PhasePlan:
+    """Read what is needed for the plan of one ask."""
+    standing = survey(house, ask.experiment_id)
+    return PhasePlan(
+        ask=ask,
+        standing=standing,
+        work_pool=work_pool,
+        geometry=expected_geometry(standing),
+        speed_tokens_per_s=_speed(standing),
+        owner=owner_to_ask(standing.registry, work_pool, ask.requester),
+        changed=_changed(house, ask),
+    )
+
+
+def render_plan(plan: PhasePlan) -> str:
+    """Markdown that fits one screen; the digest to paste stands on its own line."""
+    ask, experiment = plan.ask, plan.standing.experiment
+    reviewer = (
+        "the requester may answer (`review: self`)"
+        if experiment.review == "self"
+        else f"anybody but {ask.requester}"
+    )
+    signed = (
+        "signed with a registered key"
+        if plan.standing.registry.reviewers
+        else "self-asserted: no reviewer has a registered key"
+    )
+    lines = [
+        f"# {ask.phase} at {ask.thinking_budget_tokens:,} thinking tokens",
+        f"`{ask.experiment_id}`, asked for by **{ask.requester}**, until {ask.deadline}",
+        "",
+        "| what | value |",
+        "|---|---|",
+        *(f"| {row['what']} | {row['value']} |" for row in plan.table()),
+        f"| model | {experiment.model.name}, {experiment.model.dtype} |",
+        f"| runs on | work pool `{plan.work_pool}`, {experiment.engine.backend} |",
+        f"| reviewer | {reviewer}; {signed} |",
+    ]
+    if plan.owner:
+        lines.append(f"| also needed | the hand-off by **{plan.owner}**, who owns `{plan.work_pool}` |")
+    lines += [
+        "",
+        plan.changed,
+        "",
+        "**Binding SHA-256, to paste into the form:**",
+        "",
+        f"```\n{ask.binding_sha256}\n```",
+        "",
+        f"A GO allows `{ask.phase}` at {ask.thinking_budget_tokens} tokens of this experiment under this "
+        "binding, once, within its window. It allows no other phase or rung, no second try, no changed "
+        "protocol, and no look at decoded text.",
+        "",
+        "Before a GO:",
+        *(f"- {text}" for text in CHECKLIST.values()),
+    ]
+    if plan.standing.registry.reviewers:
+        lines += ["", f"To sign: `fitladder go sign {ask.ask_id} --experiment {ask.experiment_id} --key KEY`"]
+    return "\n".join(lines) + "\n"

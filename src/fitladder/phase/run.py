@@ -1,0 +1,266 @@
+"""One GO, one engine, one phase, one receipt: the steps, each callable by itself, in their only order.
+
+    with hold(...) as site:                       the root is ours
+        done = finished(site)                     a valid receipt is never redone
+        approved = authorise(site, go_sha256)     ladder, GO, hand-off, from disk
+        prompts = check_inputs(site)              before any engine starts
+        with start_engine(site, prompts) as engine:
+            built = build(site, engine, prompts)  facts, every live gate
+            write_preflight(site, approved, built)   from here on the GO is used
+            result = generate(site, engine, built, on_live)
+        receipt = commit(site, result)
+
+Knows no Prefect and no vLLM. A failure before the preflight leaves nothing; after it, preflight-only.
+"""
+
+import contextlib
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from fitladder.approval.chain import adopt_chain, chain_path, load_chain
+from fitladder.approval.check import Identity, check_handed_over, check_usable, find_go
+from fitladder.approval.go import Go
+from fitladder.bundles.catalog import Catalog
+from fitladder.bundles.claim import HeldRoot, hold_root
+from fitladder.bundles.ids import seeds_sha256
+from fitladder.bundles.receipt import Receipt
+from fitladder.bundles.schemas import EngineMeta, Preflight, PromptRecord
+from fitladder.bundles.writer import commit_bundle, reconcile
+from fitladder.bundles.writer import write_preflight as write_preflight_file
+from fitladder.canonical import sha256_file
+from fitladder.engine.arguments import build_request
+from fitladder.engine.base import EngineFacts, Progress, RuntimeFacts
+from fitladder.engine.process import EngineProcess, GenerationResult
+from fitladder.engine.sampling import sampling_parameters
+from fitladder.engine.seeds import stage1_seed
+from fitladder.errors import EnvironmentNotReady
+from fitladder.gates.all import GateRecord, run_gates
+from fitladder.phase.ask import situation
+from fitladder.phase.house import House
+from fitladder.phase.live import LiveLine, live_line
+from fitladder.phase.prompts import ArmPrompts, check_model, load_prompts
+from fitladder.phase.standing import Standing, survey
+from fitladder.protocol.key import BundleKey
+
+__all__ = [
+    "Approved",
+    "Built",
+    "Site",
+    "adopt",
+    "authorise",
+    "build",
+    "check_inputs",
+    "commit",
+    "finished",
+    "generate",
+    "hold",
+    "start_engine",
+    "write_preflight",
+]
+
+BUILD_DEADLINE_S = 1800.0
+FREE_BYTES_A_TOKEN = 64  # ids, their copies while a bundle is written, and slack
+
+
+@dataclass(frozen=True)
+class Site:
+    """A held root with what the disk said when it was taken."""
+
+    house: House
+    key: BundleKey
+    work_pool: str
+    held: HeldRoot
+    catalog: Catalog
+    standing: Standing
+    scratch: Path
+
+
+@dataclass(frozen=True)
+class Approved:
+    """A GO that may be used for this phase, now."""
+
+    go: Go
+    identity: Identity
+
+
+@dataclass(frozen=True)
+class Built:
+    """What a live engine reported and what the gates let pass."""
+
+    facts: EngineFacts
+    runtime: RuntimeFacts
+    gates: tuple[GateRecord, ...]
+
+
+def adopt(house: House, experiment_id: str, approvals: str) -> None:
+    """Take over the approval chain that came with a dispatched run. Raises GoRefused on a fork."""
+    if approvals:
+        adopt_chain(chain_path(house.approvals, experiment_id), experiment_id, approvals.encode())
+
+
+@contextlib.contextmanager
+def hold(house: House, key: BundleKey, work_pool: str, *, flow_run_id: str | None = None) -> Iterator[Site]:
+    """Hold the experiment's root, reconcile its catalog, and look around. Raises RootBusy, BundleError."""
+    standing = survey(house, key.experiment_id)
+    with hold_root(standing.root, key.experiment_id, f"phase {key}", flow_run_id=flow_run_id) as held:
+        catalog = reconcile(held)
+        house.scratch.mkdir(parents=True, exist_ok=True)
+        scratch = Path(
+            tempfile.mkdtemp(dir=house.scratch, prefix=f"{key.phase}-{key.thinking_budget_tokens}-")
+        )
+        yield Site(house, key, work_pool, held, catalog, survey(house, key.experiment_id), scratch)
+        shutil.rmtree(scratch)  # after a failure the engine's log and request stay for whoever looks into it
+
+
+def finished(site: Site) -> Receipt | None:
+    """The receipt of this phase where a valid one stands; such a phase is never run again."""
+    return site.standing.receipt(site.key)
+
+
+def authorise(site: Site, go_sha256: str) -> Approved:
+    """Ladder, GO, hand-off and binding, all from disk, right before the engine. Raises what says no."""
+    site.standing.check_open(site.key)
+    entries = load_chain(chain_path(site.house.approvals, site.key.experiment_id), site.key.experiment_id)
+    go, entry = find_go(entries, go_sha256)
+    here = situation(site.standing, site.key, datetime.now(UTC))
+    identity = check_usable(go, entry.signature, here)
+    check_handed_over(entries, go, site.work_pool, here)
+    return Approved(go, identity)
+
+
+def check_inputs(site: Site) -> ArmPrompts:
+    """Frozen prompts, registered model, disk space; nothing is built yet. Raises InputRefused and kin."""
+    experiment = site.standing.experiment
+    rung = experiment.rung(site.key.thinking_budget_tokens)
+    prompts = load_prompts(site.house, experiment, site.key.phase)
+    check_model(site.house, experiment)
+    rows = experiment.records_per_arm * experiment.k(site.key.phase)
+    need = rows * rung.thinking_budget_tokens * FREE_BYTES_A_TOKEN + (64 << 20)
+    for folder in (site.standing.root, site.scratch):
+        free = shutil.disk_usage(folder).free
+        if free < need:
+            raise EnvironmentNotReady(
+                f"no disk space below {folder}",
+                got=f"{free >> 20} MiB free",
+                need=f"{need >> 20} MiB",
+                do="free some, then launch again",
+            )
+    return prompts
+
+
+@contextlib.contextmanager
+def start_engine(site: Site, prompts: ArmPrompts) -> Iterator[EngineProcess]:
+    """An engine process that does not outlive the `with` block, whatever ends it."""
+    experiment = site.standing.experiment
+    request = build_request(
+        experiment,
+        experiment.rung(site.key.thinking_budget_tokens),
+        site.key.phase,
+        prompts=prompts.token_ids,
+        model=check_model(site.house, experiment),
+        samples_path=site.scratch / "samples.parquet",
+        engine_lock_path=site.house.engine_lock,
+    )
+    with EngineProcess.start(
+        request,
+        command=site.house.engine_command(),
+        log_path=site.scratch / "engine.log",
+        inherited=site.house.environment,
+    ) as engine:
+        yield engine
+
+
+def build(site: Site, engine: EngineProcess, prompts: ArmPrompts) -> Built:
+    """Wait for the engine's facts and run every live gate on them. Raises EngineFailed, GateRefused."""
+    experiment = site.standing.experiment
+    facts, runtime = engine.wait_facts(BUILD_DEADLINE_S)
+    gates = run_gates(
+        experiment,
+        experiment.rung(site.key.thinking_budget_tokens),
+        site.key.phase,
+        facts,
+        prompts.rendered,
+        frozen=prompts.frozen,
+    )
+    site.standing.check_same_runtime(site.key, facts, runtime)
+    return Built(facts, runtime, gates)
+
+
+def write_preflight(site: Site, approved: Approved, built: Built, prompts: ArmPrompts) -> Preflight:
+    """Write the preflight, which uses the GO up. Checks the GO once more: building took time."""
+    standing, key = site.standing, site.key
+    experiment = standing.experiment
+    authorise(site, approved.go.sha256)
+    k = experiment.k(key.phase)
+    run_seed = experiment.sampling.run_seed
+    preflight = Preflight(
+        schema_version=1,
+        key=key,
+        sequence=site.catalog.next_sequence,
+        root_id=site.held.root_id,
+        binding=standing.binding,
+        go_sha256=approved.go.sha256,
+        go_identity=approved.identity,
+        model=experiment.model,
+        sampling=experiment.sampling,
+        sampling_sent=sampling_parameters(experiment.sampling, experiment.thinking),
+        prompts=tuple(
+            PromptRecord(
+                record_id=prompt.record_id,
+                rendered_sha256=prompt.rendered_sha256,
+                prompt_tokens=prompt.prompt_tokens,
+            )
+            for prompt in prompts.rendered
+        ),
+        k=k,
+        seeds_sha256=seeds_sha256(
+            (prompt.record_id, index, stage1_seed(run_seed, prompt.record_id) + index)
+            for prompt in prompts.rendered
+            for index in range(k)
+        ),
+        engine=built.facts,
+        runtime=built.runtime,
+        gates=tuple(gate.model_dump(mode="json") for gate in built.gates),
+        noted_at_s=int(time.time()),
+    )
+    write_preflight_file(site.held, preflight)
+    return preflight
+
+
+def generate(
+    site: Site, engine: EngineProcess, built: Built, on_live: Callable[[LiveLine], None]
+) -> GenerationResult:
+    """Say generate and watch. Raises EngineFailed; then the phase stays preflight-only."""
+    experiment = site.standing.experiment
+    rung = experiment.rung(site.key.thinking_budget_tokens)
+    limit = experiment.records_per_arm * experiment.k(site.key.phase) * rung.thinking_budget_tokens
+    stage1_tokens = 0
+
+    def show(stage: int, progress: Progress) -> None:
+        nonlocal stage1_tokens
+        if stage == 1:
+            stage1_tokens = progress.sampled_tokens
+        on_live(
+            live_line(stage, progress, built.facts, stage1_limit_tokens=limit, stage1_tokens=stage1_tokens)
+        )
+
+    return engine.generate(show, float(rung.deadline_s))
+
+
+def commit(site: Site, result: GenerationResult) -> Receipt:
+    """Samples, engine metadata, receipt, catalog; the receipt last. Raises BundleError."""
+    log = site.scratch / "engine.log"
+    engine = EngineMeta(
+        schema_version=1,
+        key=site.key,
+        log_sha256=sha256_file(log),
+        log_bytes=log.stat().st_size,
+        **result.metadata.model_dump(),
+    )
+    bundle = commit_bundle(site.held, site.key, result.samples_path, engine, noted_at_s=int(time.time()))
+    return bundle.receipt

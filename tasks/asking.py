@@ -1,0 +1,98 @@
+"""Prefect tasks of a launch: open the ask, show the plan, record the answer, dispatch, hand over."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from prefect import get_run_logger, task
+from prefect.artifacts import create_markdown_artifact, create_table_artifact
+from prefect.cache_policies import NO_CACHE
+from prefect.client.orchestration import get_client
+from prefect.deployments import run_deployment
+
+from fitladder.approval.chain import Entry
+from fitladder.approval.go import Ask
+from fitladder.phase import ask as asking
+from fitladder.phase.dispatch import check_ready
+from fitladder.phase.house import House
+from fitladder.phase.plan import plan_phase, render_plan
+from fitladder.protocol.key import BundleKey
+
+__all__ = [
+    "dispatch",
+    "hand_over",
+    "open_ask",
+    "phase_pool",
+    "record_decision",
+    "request_handoff",
+    "show_plan",
+]
+
+PHASE = "phase/phase"
+HANDOFF = "handoff/handoff"
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+@task(cache_policy=NO_CACHE)
+def open_ask(house: House, key: BundleKey, ask_id: str, requester: str, wait_s: int) -> Ask:
+    """Idempotent by `ask_id`, so a flow that restarts from the top asks nothing twice."""
+    return asking.open_ask(house, key, ask_id=ask_id, requester=requester, now=_now(), wait_s=wait_s)
+
+
+@task(cache_policy=NO_CACHE)
+def phase_pool() -> str:
+    """The work pool that phases are deployed to."""
+    with get_client(sync_client=True) as client:
+        return str(client.read_deployment_by_name(PHASE).work_pool_name)
+
+
+@task(persist_result=True)
+def show_plan(house: House, ask: Ask, work_pool: str) -> None:
+    """The plan as a card that fits one screen, and its numbers as a table."""
+    plan = plan_phase(house, ask, work_pool)
+    name = f"{ask.phase}-{ask.thinking_budget_tokens}-{ask.ask_id[:8]}"
+    create_markdown_artifact(render_plan(plan), key=f"plan-{name}", description=str(ask.key))
+    create_table_artifact(plan.table(), key=f"numbers-{name}", description=str(ask.key))
+
+
+@task(cache_policy=NO_CACHE)
+def record_decision(house: House, ask: Ask, filled: Mapping[str, Any]) -> Entry:
+    """Recheck everything from disk and append the answer."""
+    return asking.decide(house, ask, filled, _now())
+
+
+@task(cache_policy=NO_CACHE)
+def hand_over(house: House, ask: Ask, work_pool: str, filled: Mapping[str, Any]) -> Entry:
+    """Append the owner's hand-off."""
+    return asking.hand_over(house, ask, work_pool, filled, _now())
+
+
+@task(cache_policy=NO_CACHE)
+def request_handoff(ask: Ask, work_pool: str, owner: str) -> None:
+    """Start the owner's own form; the reviewer's and this one may be answered in either order."""
+    run_deployment(
+        HANDOFF,
+        parameters={"ask": ask.model_dump(mode="json"), "work_pool": work_pool, "owner": owner},
+        timeout=0,
+        idempotency_key=f"handoff-{ask.ask_id}",
+    )
+
+
+@task(cache_policy=NO_CACHE)
+def dispatch(house: House, ask: Ask, work_pool: str) -> str:
+    """Send the phase to its pool once GO and hand-off both stand. Same ask, same run: never two."""
+    ready = check_ready(house, ask, work_pool, _now())
+    if ready.waits_for is not None:
+        get_run_logger().info("not dispatched: %s", ready.waits_for)
+        return ready.waits_for
+    run: Any = run_deployment(
+        PHASE,
+        parameters=ready.parameters,
+        timeout=0,
+        idempotency_key=f"phase-{ready.parameters['go_sha256']}",
+        flow_run_name=f"{ask.phase}-{ask.thinking_budget_tokens}",
+    )
+    return f"dispatched as {run.name}"
