@@ -22,6 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "plan": ("fitladder.commands.plan:plan", "How many sequences fit at this context length?"),
     "gate": ("fitladder.commands.gate:gate", "Run the live gates on recorded engine facts."),
     "audit": ("fitladder.commands.audit:audit", "Is the model thinking, or looping?"),
+    "stage": ("fitladder.commands.stage:stage", "One stage of dvc.yaml for one experiment."),
     "verify": ("fitladder.commands.verify:verify", "Re-verify every byte against its receipt."),
 }
 

@@ -1,0 +1,1 @@
+"""Lineage: DVC carries bytes, receipts carry identity, and neither is believed without the other."""

@@ -1,0 +1,52 @@
+"""Where does each stage of dvc.yaml put what? Paths below the data folder, and nothing else."""
+
+from pathlib import Path
+
+from fitladder.protocol.key import BundleKey
+
+__all__ = [
+    "audit_path",
+    "audits_folder",
+    "bundles_folder",
+    "prompts_folder",
+    "report_paths",
+    "selection_path",
+    "semantics_path",
+]
+
+
+def prompts_folder(data_dir: Path, experiment_id: str) -> Path:
+    """The rendered prompts."""
+    return data_dir / "prompts" / experiment_id
+
+
+def bundles_folder(data_dir: Path, experiment_id: str) -> Path:
+    """The copy of the experiment's root, less its dot files."""
+    return data_dir / "bundles" / experiment_id
+
+
+def audits_folder(data_dir: Path, experiment_id: str) -> Path:
+    """Audits by phase, and their figures."""
+    return data_dir / "audits" / experiment_id
+
+
+def audit_path(data_dir: Path, key: BundleKey) -> Path:
+    """The audit of a phase: `<audits>/phases/think_49152_probe.json`."""
+    name = key.relative_path.replace("/", "_") + ".json"
+    return audits_folder(data_dir, key.experiment_id) / "phases" / name
+
+
+def selection_path(data_dir: Path, experiment_id: str) -> Path:
+    """What the ladder says."""
+    return data_dir / "selection" / f"{experiment_id}.json"
+
+
+def semantics_path(data_dir: Path, experiment_id: str) -> Path:
+    """What the answers were worth, or why none was read."""
+    return data_dir / "semantics" / f"{experiment_id}.json"
+
+
+def report_paths(data_dir: Path, experiment_id: str) -> tuple[Path, Path]:
+    """The page and its Markdown twin."""
+    folder = data_dir / "reports"
+    return folder / f"{experiment_id}.html", folder / f"{experiment_id}.md"

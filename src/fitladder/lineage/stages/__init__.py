@@ -1,0 +1,1 @@
+"""One module a DVC stage: it reads its declared inputs, writes its declared outputs, and says one line."""
