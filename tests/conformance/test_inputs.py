@@ -10,7 +10,7 @@ from fitladder.macros.depth import DepthIndex, program_signature
 from fitladder.macros.library import Libraries, compress, expand
 from fitladder.macros.primitives import check_values
 from fitladder.macros.program import execute
-from fitladder.macros.train import Demonstrations
+from fitladder.macros.tasks import Demonstrations
 from fitladder.prompts.manifest import TokenizerIdentity, check_prompts, parse_manifest, render_prompts
 from fitladder.prompts.markers import check_marker
 from fitladder.prompts.records import parse_records, records_sha256

@@ -8,8 +8,9 @@ import typer
 from fitladder.canonical import parse_model, read_json, sha256_bytes
 from fitladder.commands.options import Json, print_json, print_table
 from fitladder.errors import UsageError
+from fitladder.macros.files import parse_inputs, write_files
 from fitladder.macros.tasks import TaskShape
-from fitladder.macros.taskset import load_excluded, parse_inputs, render_task_set, write_files
+from fitladder.macros.taskset import load_excluded, render_task_set
 from fitladder.prompts.build import render_records
 from fitladder.prompts.manifest import (
     RenderedPrompt,

@@ -120,7 +120,7 @@ def _draw_programs(
             if accepted(control, 0) and program_signature(control) != program_signature(reuse):
                 return reuse, control
     raise InputRefused(
-        "no pair of tasks found", got=f"{_ATTEMPTS} draws", do="use another seed or exclude less"
+        "no pair of tasks found", got=f"{_ATTEMPTS} draws", do="ask for fewer records or use another seed"
     )
 
 

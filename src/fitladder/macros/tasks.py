@@ -13,6 +13,8 @@ from fitladder.macros.primitives import NAMES, Values, check_values
 __all__ = [
     "MAX_PRIMITIVES",
     "MAX_SURFACE_CALLS",
+    "Demonstration",
+    "Demonstrations",
     "Example",
     "HiddenTask",
     "HiddenTasks",
@@ -63,6 +65,25 @@ class VisibleTask(BaseModel):
     split: Split
     paired_task_id: str
     visible: Annotated[tuple[Example, ...], Field(min_length=1)]
+
+
+class Demonstration(BaseModel):
+    """A solved example for the prompt. The file's split and mark are claims; records check them."""
+
+    model_config = _CONFIG
+    id: str
+    split: str
+    verified: bool
+    program: Annotated[tuple[str, ...], Field(min_length=1, max_length=5)]
+    io: Annotated[tuple[Example, ...], Field(min_length=1)]
+
+
+class Demonstrations(BaseModel):
+    """demonstrations.json."""
+
+    model_config = _CONFIG
+    schema_version: Literal[1]
+    demonstrations: tuple[Demonstration, ...]
 
 
 class HiddenTask(BaseModel):

@@ -4,9 +4,7 @@ It never sees an evaluation task; evaluation excludes what is drawn here, not th
 """
 
 from collections.abc import Sequence
-from typing import Annotated, Final, Literal
-
-from pydantic import BaseModel, ConfigDict, Field
+from typing import Final
 
 from fitladder.errors import InputRefused
 from fitladder.macros.depth import DepthIndex
@@ -22,33 +20,13 @@ from fitladder.macros.mining import (
 )
 from fitladder.macros.primitives import NAMES
 from fitladder.macros.program import Program
-from fitladder.macros.tasks import Example, TaskShape
+from fitladder.macros.tasks import Demonstration, TaskShape
 
-__all__ = ["Demonstration", "Demonstrations", "build_libraries", "draw_demonstrations", "draw_train"]
+__all__ = ["build_libraries", "draw_demonstrations", "draw_train"]
 
 TRAIN_PROGRAMS: Final = 400
 RANDOM_CONTROLS: Final = 5
 _ATTEMPTS: Final = 100 * TRAIN_PROGRAMS
-_CONFIG: Final = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-
-class Demonstration(BaseModel):
-    """A solved example for the prompt. The file's split and mark are claims; records check them."""
-
-    model_config = _CONFIG
-    id: str
-    split: str
-    verified: bool
-    program: Annotated[tuple[str, ...], Field(min_length=1, max_length=5)]
-    io: Annotated[tuple[Example, ...], Field(min_length=1)]
-
-
-class Demonstrations(BaseModel):
-    """demonstrations.json."""
-
-    model_config = _CONFIG
-    schema_version: Literal[1]
-    demonstrations: tuple[Demonstration, ...]
 
 
 def draw_train(seed: int, motifs: Motifs, index: DepthIndex, excluded: Excluded) -> list[Program]:

@@ -8,12 +8,11 @@ from collections.abc import Sequence
 
 from fitladder.canonical import canonical_bytes
 from fitladder.errors import InputRefused
+from fitladder.macros.files import TaskInputs
 from fitladder.macros.library import Library
 from fitladder.macros.primitives import NAMES
 from fitladder.macros.program import execute
-from fitladder.macros.tasks import MAX_PRIMITIVES, MAX_SURFACE_CALLS, VisibleTask, columns
-from fitladder.macros.taskset import TaskInputs
-from fitladder.macros.train import Demonstration
+from fitladder.macros.tasks import MAX_PRIMITIVES, MAX_SURFACE_CALLS, Demonstration, VisibleTask, columns
 from fitladder.prompts.records import Record, parse_records
 from fitladder.prompts.wording import render_system, render_user
 from fitladder.protocol.experiment import ARMS

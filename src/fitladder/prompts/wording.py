@@ -9,8 +9,7 @@ from typing import Final, Literal
 
 from fitladder.macros.library import Library
 from fitladder.macros.program import format_calls
-from fitladder.macros.tasks import Example
-from fitladder.macros.train import Demonstration
+from fitladder.macros.tasks import Demonstration, Example
 
 __all__ = ["render_system", "render_user"]
 

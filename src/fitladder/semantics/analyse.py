@@ -11,9 +11,9 @@ from typing import Final, Literal
 from pydantic import BaseModel, ConfigDict
 
 from fitladder.errors import InputRefused
+from fitladder.macros.files import TaskInputs
 from fitladder.macros.library import Library
 from fitladder.macros.tasks import HiddenTasks
-from fitladder.macros.taskset import TaskInputs
 from fitladder.protocol.experiment import ARMS
 from fitladder.protocol.settings import Semantics
 from fitladder.semantics.choose import Choice, Judged, choices_sha256, choose, judge

@@ -9,19 +9,18 @@ import pytest
 from fitladder.canonical import canonical_bytes, sha256_bytes
 from fitladder.errors import InputRefused
 from fitladder.macros.depth import DepthIndex, program_signature
-from fitladder.macros.mining import motif_occurrences
-from fitladder.macros.program import execute
-from fitladder.macros.tasks import TaskShape, columns
-from fitladder.macros.taskset import (
+from fitladder.macros.files import (
     FILES,
-    load_excluded,
     load_hidden,
     load_inputs,
     parse_hidden,
     parse_inputs,
-    render_task_set,
     write_files,
 )
+from fitladder.macros.mining import motif_occurrences
+from fitladder.macros.program import execute
+from fitladder.macros.tasks import TaskShape, columns
+from fitladder.macros.taskset import load_excluded, render_task_set
 
 REHEARSAL = TaskShape(records=6, visible=4, hidden=4, demonstrations=1, macros=4, wording="compact")
 COMMITTED = Path(__file__).parents[3] / "data/inputs/smollm2_135m_cpu_rehearsal"

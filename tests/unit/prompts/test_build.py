@@ -4,9 +4,9 @@ import pytest
 
 from fitladder.canonical import canonical_bytes, parse_json
 from fitladder.errors import InputRefused
-from fitladder.macros.tasks import TaskShape
-from fitladder.macros.taskset import parse_hidden, parse_inputs, render_task_set
-from fitladder.macros.train import Demonstrations
+from fitladder.macros.files import parse_hidden, parse_inputs
+from fitladder.macros.tasks import Demonstrations, TaskShape
+from fitladder.macros.taskset import render_task_set
 from fitladder.prompts.build import build_records, render_records
 from fitladder.prompts.records import parse_records, records_sha256
 from fitladder.protocol.experiment import ARMS

@@ -6,9 +6,10 @@ import pytest
 
 from fitladder.canonical import Rate, canonical_bytes
 from fitladder.errors import BundleError, InputRefused
+from fitladder.macros.files import load_hidden, load_inputs, parse_hidden, write_files
 from fitladder.macros.library import compress
 from fitladder.macros.tasks import TaskShape
-from fitladder.macros.taskset import load_hidden, load_inputs, parse_hidden, render_task_set, write_files
+from fitladder.macros.taskset import render_task_set
 from fitladder.protocol.experiment import ARMS
 from fitladder.protocol.settings import Semantics
 from fitladder.semantics.analyse import analyse
