@@ -24,9 +24,12 @@ def check_record_ids(record_ids: Iterable[str], *, error: type[FitladderError] =
     for record_id in record_ids:
         if not record_id.isprintable() or record_id != record_id.strip():
             raise error("record id", got=ascii(record_id), need="printable text without outer blanks")
-        other = seen.setdefault(_fold(record_id), record_id)
-        if other is not record_id:
-            raise error("two record ids that could be taken for one", got=f"{other!a} and {record_id!a}")
+        folded = _fold(record_id)
+        if folded in seen:
+            raise error(
+                "two record ids that could be taken for one", got=f"{seen[folded]!a} and {record_id!a}"
+            )
+        seen[folded] = record_id
 
 
 def seeds_sha256(seeds: Iterable[tuple[str, int, int]]) -> str:

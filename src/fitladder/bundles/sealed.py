@@ -4,7 +4,8 @@ Canonical JSON, one newline, and a seal: the SHA-256 of the rest. A seal finds a
 other file binds yet; it proves nothing about who wrote it.
 """
 
-from typing import TypeVar
+import math
+from typing import Any, TypeVar
 
 from fitladder.canonical import canonical_bytes, canonical_sha256, parse_json, parse_model
 from fitladder.errors import BundleError, BundleTampered, InputRefused
@@ -20,6 +21,7 @@ def render_sealed(record: Frozen) -> bytes:
     """The bytes of a record. Raises BundleError where they could not be read back as the same bytes."""
     where = type(record).__name__
     try:
+        _check_finite(record.model_dump())  # as JSON, pydantic would turn them into null
         plain = record.model_dump(mode="json")
         data = canonical_bytes({**plain, SEAL: canonical_sha256(plain)}) + b"\n"
     except (ValueError, InputRefused) as failure:  # ValueError: pydantic met a value that has no JSON
@@ -28,6 +30,16 @@ def render_sealed(record: Frozen) -> bytes:
         ) from failure
     parse_sealed(type(record), data, where=where)
     return data
+
+
+def _check_finite(value: Any) -> None:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"the number {value}")
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for item in value:
+            _check_finite(item)
 
 
 def parse_sealed(model: type[_Record], data: bytes, *, where: str) -> _Record:
