@@ -20,7 +20,7 @@ PLAN = "ask `fitladder plan` for a capture list that ends at max_num_seqs"
 
 def check_cuda_graphs(experiment: Experiment, rung: Rung, facts: EngineFacts) -> GateRecord:
     """The gate of the registered capture mode. Raises GateRefused naming the widths without a graph."""
-    draft = _draft_tokens(facts.resolved_args)
+    draft = _draft_tokens({**facts.requested_args, **facts.resolved_args})
     if experiment.engine.capture == "exact":
         _check_exact(rung, facts, draft)
     elif experiment.engine.capture == "implicit":

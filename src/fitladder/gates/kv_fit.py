@@ -23,7 +23,7 @@ from fitladder.protocol.experiment import Experiment, Phase, Rung
 
 __all__ = ["check_kv_fit"]
 
-PRINTED_DECIMALS = 2  # vLLM's log line; a concurrency of more decimals was read from the engine itself
+PRINTED_DECIMALS = 2  # vLLM's log line; any other number of decimals was read from the engine itself
 POLICY = "preemption-free admission; a sequence waits until its longest fits"
 
 
@@ -114,7 +114,7 @@ def _check_concurrency(facts: EngineFacts) -> None:
         facts.kv_cache_size_tokens,
         float(facts.max_concurrency),
         facts.max_model_len_tokens,
-        printed=len(decimals) <= PRINTED_DECIMALS,
+        printed=len(decimals) == PRINTED_DECIMALS,
     )
 
 

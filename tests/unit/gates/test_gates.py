@@ -264,7 +264,7 @@ def test_case_14_c_speculation_widens_the_batch(exact: Experiment, facts: Facts,
     with pytest.raises(GateRefused, match=r"widths 6-19 without a graph.*ending at 76"):
         check_cuda_graphs(exact, exact.rungs[0], live)
     with pytest.raises(GateRefused, match="ending at 76"):  # the right list for another engine
-        check_cuda_graphs(exact, exact.rungs[0], facts(resolved_args=args))
+        check_cuda_graphs(exact, exact.rungs[0], facts(requested_args=args))
 
 
 @pytest.mark.parametrize("args", [{"speculative_config": {"method": "x"}}, {"num_speculative_tokens": "3"}])

@@ -1,0 +1,131 @@
+"""Which rung was selected, or explicitly none? Decided once, from the whole recomputed history.
+
+The first rung whose probe, base and designed are adequate; if the last one fails, `pass: false,
+selected: null`. Content-blind: correctness and text have no place in it.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated, Literal, Self
+
+from pydantic import ConfigDict, Field, model_validator
+
+from fitladder.canonical import canonical_sha256
+from fitladder.errors import LadderRefused
+from fitladder.ladder.outcome import PhaseOutcome
+from fitladder.ladder.walk import RungStatus, rung_name, walk
+from fitladder.protocol.experiment import PHASES, Experiment
+from fitladder.protocol.settings import Frozen, Identifier, Sha256
+
+__all__ = ["RungResult", "Selection", "check_recomputed", "finalise", "select"]
+
+Budget = Annotated[int, Field(gt=0)]
+
+
+class RungResult(Frozen):
+    """One rung as the ladder left it, with every phase it ran, in order."""
+
+    thinking_budget_tokens: Budget
+    status: RungStatus
+    phases: tuple[PhaseOutcome, ...]
+
+
+class Selection(Frozen):
+    """The end of a ladder; in JSON `pass` and `selected`."""
+
+    model_config = ConfigDict(serialize_by_alias=True, validate_by_name=True, validate_by_alias=True)
+
+    schema_version: Literal[1]
+    experiment_id: Identifier
+    passed: bool = Field(alias="pass")
+    selected: Budget | None
+    reason: str
+    rungs: tuple[RungResult, ...]
+    history_sha256: Sha256
+    selection_uses_decoded_or_scored_content: Literal[False]
+    selection_uses_token_identity_for_periodicity: Literal[True]
+    probes_excluded_from_promotion_scoring_and_pooling: Literal[True]
+
+    @model_validator(mode="after")
+    def _explicit(self) -> Self:
+        chosen = [rung.thinking_budget_tokens for rung in self.rungs if rung.status == "selected"]
+        if self.passed != (self.selected is not None) or chosen != [self.selected] * self.passed:
+            raise ValueError(f"selected: got {self.selected} with pass {self.passed} and rungs {chosen}")
+        return self
+
+
+def select(experiment: Experiment, history: Sequence[PhaseOutcome]) -> Selection:
+    """The selection that this history ends in. Raises LadderRefused while the ladder is not at its end."""
+    position = walk(experiment, history)
+    if position.state not in ("selected", "exhausted"):
+        raise LadderRefused(
+            f"{experiment.experiment_id} has no selection"
+            + (f": it is {experiment.state}" if experiment.state != "open" else ""),
+            got=position.reason,
+            need="an adequate rung, or every rung rejected",
+        )
+    ordered = sorted(history, key=lambda one: (one.key.thinking_budget_tokens, PHASES.index(one.key.phase)))
+    return Selection(
+        schema_version=1,
+        experiment_id=experiment.experiment_id,
+        passed=position.selected_budget_tokens is not None,
+        selected=position.selected_budget_tokens,
+        reason=position.reason,
+        rungs=tuple(
+            RungResult(
+                thinking_budget_tokens=budget,
+                status=status,
+                phases=tuple(one for one in ordered if one.key.thinking_budget_tokens == budget),
+            )
+            for budget, status in position.rungs.items()
+        ),
+        history_sha256=canonical_sha256([one.model_dump(mode="json") for one in ordered]),
+        selection_uses_decoded_or_scored_content=False,
+        selection_uses_token_identity_for_periodicity=True,
+        probes_excluded_from_promotion_scoring_and_pooling=True,
+    )
+
+
+def check_recomputed(recorded: Sequence[PhaseOutcome], recomputed: Sequence[PhaseOutcome]) -> None:
+    """Every recorded outcome equals the one recomputed from its bundle, and the sets are the same.
+
+    Raises LadderRefused naming the first phase and field that differ.
+    """
+    before, now = ({one.key: one for one in side} for side in (recorded, recomputed))
+    if len(before) != len(recorded) or len(now) != len(recomputed):
+        raise LadderRefused("a phase has two outcomes", need="one bundle a phase")
+    for key in sorted(before.keys() ^ now.keys(), key=str):
+        raise LadderRefused(
+            f"{key} is " + ("recorded, but no bundle gives it" if key in before else "not recorded"),
+            do="nothing is believed until record and bundles agree",
+        )
+    for key, old in before.items():
+        for field in PhaseOutcome.model_fields:
+            if getattr(old, field) != getattr(now[key], field):
+                raise LadderRefused(
+                    f"{rung_name(key.thinking_budget_tokens)} {key.phase}: {field} is not what was recorded",
+                    got=getattr(now[key], field),
+                    need=getattr(old, field),
+                    do="run `fitladder verify` and recompute the audits",
+                )
+
+
+def finalise(
+    experiment: Experiment,
+    recorded: Sequence[PhaseOutcome],
+    recomputed: Sequence[PhaseOutcome],
+    existing: Selection | None = None,
+) -> Selection:
+    """The selection after the whole history was recomputed; the same again as often as it is asked.
+
+    Raises LadderRefused where record and recomputation differ, where the ladder is not at its end, or where
+    an existing selection is another one: a decision is never replaced.
+    """
+    check_recomputed(recorded, recomputed)
+    selection = select(experiment, recomputed)
+    if existing is not None and existing != selection:
+        raise LadderRefused(
+            f"{experiment.experiment_id} was already decided",
+            got=f"selected {selection.selected}, history {selection.history_sha256}",
+            need=f"selected {existing.selected}, history {existing.history_sha256}",
+        )
+    return selection
