@@ -19,24 +19,16 @@ from typing import Any, Self
 
 from fitladder.canonical import parse_model
 from fitladder.engine.base import EngineFacts, Progress, RuntimeFacts
+from fitladder.engine.environment import child_environment
 from fitladder.engine.failure import describe_exit, log_cause
 from fitladder.engine.generation import GenerationMetadata
 from fitladder.engine.request import EngineRequest, write_request
 from fitladder.errors import EngineFailed, EnvironmentNotReady
 
-__all__ = ["EngineProcess", "GenerationResult", "child_environment", "engine_command"]
+__all__ = ["EngineProcess", "GenerationResult", "engine_command"]
 
 STOP_GRACE_S = 20.0  # an idle engine frees its device within seconds
 TERM_GRACE_S = 3.0
-FIXED_ENVIRONMENT = {  # how our runner uses any vLLM; registered variables come on top
-    "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
-    "VLLM_NO_USAGE_STATS": "1",
-    "DO_NOT_TRACK": "1",
-    "HF_HUB_OFFLINE": "1",
-    "TOKENIZERS_PARALLELISM": "false",
-    "PYTHONUNBUFFERED": "1",
-}
-KEPT_VLLM_VARIABLES = ("VLLM_CACHE_ROOT",)  # where compiled kernels are kept; changes no result
 
 
 @dataclass(frozen=True)
@@ -59,16 +51,6 @@ def engine_command(python: Path) -> list[str]:
             do="run `make setup` or set FITLADDER_ENGINE_PYTHON",
         )
     return [str(python), "-m", "fitladder.engine.vllm"]
-
-
-def child_environment(inherited: Mapping[str, str], registered: Mapping[str, str]) -> dict[str, str]:
-    """Environment of an engine process: the inherited one without VLLM_* that nobody registered."""
-    kept = {
-        name: value
-        for name, value in inherited.items()
-        if not name.startswith("VLLM_") or name in KEPT_VLLM_VARIABLES
-    }
-    return kept | FIXED_ENVIRONMENT | dict(registered)
 
 
 class EngineProcess:

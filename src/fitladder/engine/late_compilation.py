@@ -1,0 +1,60 @@
+"""Was anything compiled while tokens were sampled? Such time falls into generation time, so it is recorded.
+
+Listens to loggers and to what is printed; it knows no engine, only the words that vLLM, Triton and torch use.
+"""
+
+import logging
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from typing import TextIO
+
+__all__ = ["listen"]
+
+_LOGGERS = ("vllm", "torch._dynamo", "torch._inductor", "torch.fx", "flashinfer", "triton", "py.warnings")
+_WORDS = re.compile(r"\bjit\b|compil|autotun|captur\w* cuda ?graph", re.IGNORECASE)
+MAX_LINES = 200
+
+
+class _Collector(logging.Handler):
+    def __init__(self, lines: list[str]) -> None:
+        super().__init__(logging.INFO)
+        self.lines = lines
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.note(f"{record.name}: {record.getMessage()}")
+
+    def note(self, text: str) -> None:
+        line = " ".join(text.split())[:300]
+        if line and len(self.lines) < MAX_LINES and _WORDS.search(line):
+            self.lines.append(line)
+
+
+class _Printed:
+    """Standard output that is passed on and read along; Triton prints its autotuning."""
+
+    def __init__(self, stream: TextIO, collector: _Collector) -> None:
+        self._stream, self._collector = stream, collector
+
+    def write(self, text: str) -> int:
+        self._collector.note(text)
+        return self._stream.write(text)
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+
+@contextmanager
+def listen(lines: list[str]) -> Iterator[None]:
+    """Append every line about compilation to `lines` while the context is open, 200 at most."""
+    collector = _Collector(lines)
+    loggers = [logging.getLogger(name) for name in _LOGGERS]
+    for logger in loggers:
+        logger.addHandler(collector)
+    try:
+        with redirect_stdout(_Printed(sys.stdout, collector)):
+            yield
+    finally:
+        for logger in loggers:
+            logger.removeHandler(collector)
