@@ -13,7 +13,7 @@ LAYERS = (  # an entry may import its own layer's package and every layer before
     ("errors", "canonical", "protocol"),
     ("inputs", "macros", "prompts", "engine.base", "engine.rows", "engine.seeds", "engine.two_stage"),
     ("gates", "planner", "bundles", "audit", "ladder", "approval", "semantics"),
-    ("engine", "lineage", "phase", "report", "study"),
+    ("engine", "lineage", "orchestrator", "phase", "report", "study"),
     ("commands", "cli"),
 )
 HEAVY = ("prefect", "dvc", "vllm", "torch", "transformers")
