@@ -1,0 +1,182 @@
+"""How are a Prefect server and its workers started, watched and surely ended from one program?
+
+Each child leads a process group, so that Ctrl-C reaches only us and we end them in order; on Linux the
+kernel ends them too when we die without a word. Their settings are complete here and nowhere else.
+"""
+
+import contextlib
+import ctypes
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from fitladder.errors import EnvironmentNotReady
+from fitladder.orchestrator.rest import PrefectApi
+
+__all__ = ["Child", "free_port", "server_environment", "start_server", "start_worker", "worker_environment"]
+
+SERVER_PATIENCE_S = 90.0
+PR_SET_PDEATHSIG = 1
+SERVER_SETTINGS = {
+    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+    "DO_NOT_TRACK": "1",
+    "PREFECT_SERVER_UI_V2_ENABLED": "false",  # the V2 interface asks an outside host when it loads
+    "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": "prefect.server.concurrency.lease_storage.filesystem",
+    "PREFECT_SERVER_LOGGING_LEVEL": "WARNING",
+}
+WORKER_SETTINGS = {
+    "PREFECT_WORKER_QUERY_SECONDS": "1",
+    "PREFECT_WORKER_PREFETCH_SECONDS": "1",
+    "PREFECT_WORKER_ENABLE_CANCELLATION": "true",
+    "PREFECT_LOGGING_LEVEL": "INFO",
+    "DO_NOT_TRACK": "1",
+}
+
+
+@dataclass
+class Child:
+    """A process of ours and its whole group."""
+
+    name: str
+    process: "subprocess.Popen[bytes]"
+    log: Path
+
+    def check_alive(self) -> None:
+        """Raises EnvironmentNotReady with the end of its log where it is gone."""
+        if self.process.poll() is not None:
+            raise EnvironmentNotReady(
+                f"the {self.name} ended with code {self.process.returncode}",
+                got=last_line(self.log),
+                do=f"see {self.log}",
+            )
+
+    def end(self, patience_s: float) -> None:
+        """SIGTERM to the group, then SIGKILL to what is left. Safe to call again."""
+        for number, wait_s in ((signal.SIGTERM, patience_s), (signal.SIGKILL, 5.0)):
+            if not _group_lives(self.process):
+                return
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, number)
+            deadline = time.monotonic() + wait_s
+            while _group_lives(self.process) and time.monotonic() < deadline:
+                time.sleep(0.05)
+
+
+def _group_lives(process: "subprocess.Popen[bytes]") -> bool:
+    process.poll()
+    try:
+        os.killpg(process.pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def last_line(path: Path) -> str:
+    """The last line that says anything in a log."""
+    try:
+        lines = path.read_text(errors="replace").splitlines()
+    except OSError:
+        return "nothing logged"
+    return next((line.strip()[:300] for line in reversed(lines) if line.strip()), "nothing logged")
+
+
+def _die_with_parent() -> None:
+    """In the child, before exec: end when the parent does, on Linux; elsewhere our own care must do."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def _start(name: str, command: list[str], environment: Mapping[str, str], log: Path, folder: Path) -> Child:
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as stream:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=stream,
+            stderr=stream,
+            env=dict(environment),
+            cwd=folder,
+            start_new_session=True,
+            preexec_fn=_die_with_parent,  # noqa: PLW1509 - we start children before any thread
+        )
+    return Child(name, process, log)
+
+
+def free_port() -> int:
+    """A port on loopback that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def server_environment(inherited: Mapping[str, str], home: Path) -> dict[str, str]:
+    """A server with its own database below `home`, without analytics."""
+    kept = {name: value for name, value in inherited.items() if name != "PREFECT_API_URL"}
+    return kept | SERVER_SETTINGS | {"PREFECT_HOME": str(home)}
+
+
+def worker_environment(
+    inherited: Mapping[str, str], api: PrefectApi, checkout: Path, *, work_pool: str, slot: str
+) -> dict[str, str]:
+    """A worker of one pool on this host; deployments find its own checkout and device through it."""
+    settings = {
+        "PREFECT_API_URL": api.url,
+        "FITLADDER_CHECKOUT": str(checkout),
+        "FITLADDER_WORK_POOL": work_pool,
+        "FITLADDER_GPU_SLOT": slot,
+    }
+    if api.auth:
+        settings["PREFECT_API_AUTH_STRING"] = api.auth
+    return {**WORKER_SETTINGS, **inherited, **settings}
+
+
+def start_server(home: Path, port: int, environment: Mapping[str, str]) -> tuple[Child, PrefectApi]:
+    """Start a server on loopback; `wait_healthy` tells when it answers. Raises EnvironmentNotReady."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise EnvironmentNotReady(
+                f"port {port} is taken", got=error.strerror, do="name another one, or stop who uses it"
+            ) from error
+    command = [sys.executable, "-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port)]
+    child = _start(
+        "Prefect server", command, server_environment(environment, home), home / "server.log", home
+    )
+    return child, PrefectApi(f"http://127.0.0.1:{port}/api")
+
+
+def wait_healthy(child: Child, api: PrefectApi) -> None:
+    """Until the server answers. Raises EnvironmentNotReady where it ends or takes too long."""
+    deadline = time.monotonic() + SERVER_PATIENCE_S
+    while not api.is_healthy():
+        child.check_alive()
+        if time.monotonic() > deadline:
+            raise EnvironmentNotReady(
+                f"the Prefect server gave no sign within {SERVER_PATIENCE_S:.0f} s",
+                got=last_line(child.log),
+                do=f"see {child.log}",
+            )
+        time.sleep(0.2)
+
+
+def worker_command(work_pool: str, name: str, limit: int) -> list[str]:
+    """Command line of a worker that installs nothing."""
+    return [
+        sys.executable, "-m", "prefect", "worker", "start", "--pool", work_pool, "--type", "process",
+        "--name", name, "--limit", str(limit), "--install-policy", "never",
+    ]  # fmt: skip
+
+
+def start_worker(
+    work_pool: str, name: str, limit: int, environment: Mapping[str, str], *, log: Path, checkout: Path
+) -> Child:
+    """A worker process; it is ready once the pool says so."""
+    return _start(f"worker {name}", worker_command(work_pool, name, limit), environment, log, checkout)
