@@ -1,0 +1,225 @@
+"""`fitladder plan`: how many sequences fit at this context length, and which graphs cover them?
+
+Needs no GPU. Live figures, where given, decide; otherwise the pool is predicted from model and GPU.
+"""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from fitladder.canonical import parse_model, read_json
+from fitladder.commands.options import Json, print_json, print_table
+from fitladder.engine.base import EngineFacts
+from fitladder.errors import InputRefused, UsageError
+from fitladder.planner.capacity import Cache, CapacityPlan, plan_capacity
+from fitladder.planner.geometry import Geometry, parse_geometry
+from fitladder.planner.gpus import find_gpu
+from fitladder.planner.memory import MemoryPlan
+from fitladder.planner.outlook import AdmissionOutlook, EngineWish, check_width, predict_cache, predict_steps
+from fitladder.planner.presets import find_preset
+from fitladder.protocol.capacity import check_concurrency, longest_sequence_tokens
+from fitladder.protocol.capture import render_widths
+
+__all__ = ["plan"]
+
+DEFAULT_MAX_MODEL_LEN = 65_536
+MOST_SHOWN = 12
+_GIB = 1 << 30
+
+
+def plan(
+    *,
+    budget: Annotated[int, typer.Option(help="Thinking budget: most tokens sampled in stage 1.")],
+    prompt_max: Annotated[int, typer.Option(help="Longest prompt in tokens.")],
+    model: Annotated[str | None, typer.Option(help="A folder with config.json, or a preset.")] = None,
+    gpu: Annotated[
+        str | None, typer.Option(help="h200, h100, a100-80, rtx6000ada, l40s, rtx4090, ...")
+    ] = None,
+    answer: Annotated[int, typer.Option(help="Most tokens of the answer.")] = 512,
+    close: Annotated[int, typer.Option(help="Tokens of the close sequence.")] = 2,
+    max_model_len: Annotated[
+        int | None, typer.Option(help="65536, or the model's limit if that is less.")
+    ] = None,
+    gpu_memory_utilization: Annotated[float, typer.Option(help="Share of the GPU that vLLM may use.")] = 0.9,
+    max_num_batched_tokens: Annotated[int, typer.Option(help="Tokens an engine step may schedule.")] = 32_768,
+    blocks: Annotated[
+        int | None, typer.Option(help="Live number of blocks, the null block included.")
+    ] = None,
+    kv_tokens: Annotated[int | None, typer.Option(help="Live kv_cache_size_tokens.")] = None,
+    preflight: Annotated[Path | None, typer.Option(help="A preflight: its engine's figures decide.")] = None,
+    max_num_seqs: Annotated[
+        int | None, typer.Option(help="A width to test; exit 5 where it does not fit.")
+    ] = None,
+    sequences: Annotated[int | None, typer.Option(help="Sequences in all: compares admissions, too.")] = None,
+    ssm_dtype: Annotated[
+        str | None, typer.Option(help="State dtype of a hybrid; default: the config's.")
+    ] = None,
+    device: Annotated[Literal["cuda", "cpu"], typer.Option(help="Which vLLM build.")] = "cuda",
+    vllm_version: Annotated[str, typer.Option(help="What an implicit capture list depends on.")] = "0.24.0",
+    as_json: Json = False,
+) -> None:
+    """How many sequences fit at this context length? Counts blocks, not only attention tokens."""
+    for name, value in (("--max-num-seqs", max_num_seqs), ("--sequences", sequences)):
+        if value is not None and value < 1:
+            raise UsageError(name, got=value, need="a positive number")
+    geometry = _geometry(model, ssm_dtype) if model is not None else None
+    facts = _facts(preflight) if preflight is not None else None
+    total = longest_sequence_tokens(prompt_max, budget, close, answer)
+    memory: MemoryPlan | None = None
+    if facts is not None:
+        cache = _live_cache(facts, geometry)
+        max_num_batched_tokens, vllm_version = facts.max_num_batched_tokens, facts.engine_version
+    elif geometry is not None:
+        wish = EngineWish(
+            _max_model_len(geometry, max_model_len),
+            max_num_batched_tokens,
+            gpu_memory_utilization,
+            device,
+            vllm_version,
+        )
+        gpu_bytes = find_gpu(gpu) if gpu is not None else None
+        cache, memory = predict_cache(
+            geometry, wish, total, gpu_bytes=gpu_bytes, blocks=blocks, kv_tokens=kv_tokens
+        )
+    else:
+        raise UsageError("nothing to plan", need="--model or --preflight")
+    result = plan_capacity(
+        cache, total, max_num_batched_tokens=max_num_batched_tokens, vllm_version=vllm_version
+    )
+    if max_num_seqs is not None:
+        check_width(cache, result, max_num_seqs, sequences)
+    outlook = predict_steps(cache, result, prompt_max, sequences) if sequences else None
+    if as_json:
+        print_json(_document(cache, result, memory, outlook))
+    else:
+        _print(cache, result, memory, outlook)
+
+
+def _geometry(model: str, ssm_dtype: str | None) -> Geometry:
+    path = Path(model)
+    if path.is_dir():
+        path = path / "config.json"
+    if not path.is_file() and path.suffix != ".json":
+        return parse_geometry(find_preset(model), where=model, ssm_dtype=ssm_dtype)
+    config = read_json(path)
+    if not isinstance(config, dict):
+        raise InputRefused(f"{path}: config", got=type(config).__name__, need="an object")
+    return parse_geometry(config, where=str(path), ssm_dtype=ssm_dtype)
+
+
+def _facts(path: Path) -> EngineFacts:
+    """The engine of a preflight, or engine facts alone."""
+    document = read_json(path)
+    if isinstance(document, dict) and "engine" in document and isinstance(document["engine"], dict):
+        document = document["engine"]
+    return parse_model(EngineFacts, document, where=str(path))
+
+
+def _live_cache(facts: EngineFacts, geometry: Geometry | None) -> Cache:
+    if facts.block_size_tokens is None:
+        raise InputRefused("preflight: block_size_tokens", got="none", need="the live block size")
+    cache = Cache(facts.block_size_tokens, facts.mamba_groups, facts.num_blocks, facts.max_model_len_tokens)
+    check_concurrency(facts.kv_cache_size_tokens, float(facts.max_concurrency), facts.max_model_len_tokens)
+    if cache.kv_cache_size_tokens != facts.kv_cache_size_tokens:
+        raise InputRefused(
+            "preflight: kv_cache_size_tokens",
+            got=facts.kv_cache_size_tokens,
+            need=f"{cache.kv_cache_size_tokens}, as {facts.num_blocks} blocks give",
+        )
+    if geometry is not None and geometry.block_size_tokens(facts.device) != facts.block_size_tokens:
+        raise InputRefused(
+            "preflight and model disagree on the block size",
+            got=f"{facts.block_size_tokens} live",
+            need=f"{geometry.block_size_tokens(facts.device)} by the config",
+        )
+    return cache
+
+
+def _max_model_len(geometry: Geometry, asked: int | None) -> int:
+    if asked is not None and asked > geometry.max_position_tokens:
+        raise InputRefused(
+            "--max-model-len", got=asked, need=f"at most the model's {geometry.max_position_tokens}"
+        )
+    return asked or min(DEFAULT_MAX_MODEL_LEN, geometry.max_position_tokens)
+
+
+def _document(
+    cache: Cache, result: CapacityPlan, memory: MemoryPlan | None, outlook: AdmissionOutlook | None
+) -> dict[str, Any]:
+    return {
+        "block_size_tokens": cache.block_size_tokens,
+        "mamba_groups": cache.mamba_groups,
+        "blocks_per_sequence": result.blocks_per_sequence,
+        "pool_blocks": cache.pool_blocks,
+        "pool_is_predicted": memory is not None,
+        "kv_cache_size_tokens": result.kv_cache_size_tokens,
+        "max_model_len_tokens": cache.max_model_len_tokens,
+        "max_total_tokens": result.max_total_tokens,
+        "rounded_tokens_per_sequence": result.tokens.rounded_tokens_per_sequence,
+        "max_num_seqs": result.max_num_seqs,
+        "max_num_seqs_by_tokens": result.max_num_seqs_by_tokens,
+        "max_num_seqs_by_blocks": result.max_num_seqs_by_blocks,
+        "required_tokens": result.tokens.required_tokens,
+        "margin_tokens": result.tokens.margin_tokens,
+        "required_blocks": result.blocks.required_blocks,
+        "margin_blocks": result.blocks.margin_blocks,
+        "capture_sizes": list(result.capture_sizes),
+        "implicit_capture_sizes": list(result.implicit_capture_sizes),
+        "uncovered_widths_if_implicit": list(result.uncovered_widths_if_implicit),
+        "memory": asdict(memory) if memory else None,
+        "admission": asdict(outlook) if outlook else None,
+    }
+
+
+def _list(sizes: tuple[int, ...]) -> str:
+    shown = sizes if len(sizes) <= MOST_SHOWN else (*sizes[: MOST_SHOWN - 2], "...", sizes[-1])
+    return " ".join(map(str, shown))
+
+
+def _print(
+    cache: Cache, result: CapacityPlan, memory: MemoryPlan | None, outlook: AdmissionOutlook | None
+) -> None:
+    source = "predicted" if memory else "live"
+    sizes, implicit = _list(result.capture_sizes), _list(result.implicit_capture_sizes)
+    rows: list[tuple[str, ...]] = [
+        ("longest sequence", f"{result.max_total_tokens:,} tokens", f"{result.blocks_per_sequence} blocks"),
+        ("block", f"{cache.block_size_tokens} tokens", f"{cache.mamba_groups} Mamba groups"),
+        ("pool", f"{cache.pool_blocks:,} blocks, {source}", f"{result.kv_cache_size_tokens:,} KV tokens"),
+        (
+            "max_num_seqs by tokens",
+            str(result.max_num_seqs_by_tokens),
+            f"margin {result.tokens.margin_tokens:,}",
+        ),
+        (
+            "max_num_seqs by blocks",
+            str(result.max_num_seqs_by_blocks),
+            f"margin {result.blocks.margin_blocks:,}",
+        ),
+        ("capture list", sizes, f"covers 1-{result.max_num_seqs}"),
+        ("implicit list", implicit, f"leaves {render_widths(result.uncovered_widths_if_implicit)} uncovered"),
+    ]
+    if memory:
+        rows += [
+            (f"memory: {name}", f"{value / _GIB:.2f} GiB", note)
+            for name, value, note in (
+                ("requested", memory.requested_bytes, f"of {memory.total_bytes / _GIB:.2f} GiB"),
+                ("weights", memory.weight_bytes, ""),
+                ("activations", memory.activation_bytes, "hand count of the widest row"),
+                ("reserve", memory.reserve_bytes, "calibrated"),
+                ("KV cache", memory.kv_cache_bytes, f"{memory.block_bytes:,} bytes a block"),
+            )
+        ]
+    if outlook:
+        wide = _list(outlook.spaced_capture_sizes)
+        rows += [
+            ("worst-case admission", f"{outlook.worst_case_steps:,} steps", f"{outlook.sequences} sequences"),
+            (
+                "spaced admission",
+                f"{outlook.spaced_steps:,} steps",
+                f"up to {outlook.spaced_width} wide: {wide}",
+            ),
+            ("no admission below", f"{outlook.lower_bound_steps:,} steps", "all block-steps over the pool"),
+        ]
+    print_table(f"{result.max_num_seqs} sequences fit", ("what", "figure", "note"), rows)
