@@ -153,15 +153,15 @@ def _check_names(folder: Path) -> None:
         names = sorted(os.listdir(folder))
     except OSError as failure:
         raise BundleTampered(f"{folder} cannot be read", got=failure.strerror) from failure
-    unknown = [name for name in names if name not in BUNDLE_FILES]
-    if unknown:
-        raise BundleTampered(f"{folder / unknown[0]!s} belongs to no bundle", need=", ".join(BUNDLE_FILES))
     if RECEIPT not in names:
         raise BundlePartial(
             f"{folder} has no receipt: incomplete, nothing may be read from it",
             got=", ".join(names) or "nothing",
             need=RECEIPT,
         )
+    unknown = [name for name in names if name not in BUNDLE_FILES]
+    if unknown:
+        raise BundleTampered(f"{folder / unknown[0]!s} belongs to no bundle", need=", ".join(BUNDLE_FILES))
     missing = [name for name in BUNDLE_FILES if name not in names]
     if missing:
         raise BundleTampered(f"{folder / missing[0]} is missing", got="a receipt for it", need="the file")

@@ -1,0 +1,117 @@
+"""Resuming means the very same identity, from the first row."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import bundle_factory as make
+
+from fitladder.bundles.resume import check_resumable
+from fitladder.bundles.schemas import Preflight
+from fitladder.bundles.verify import verify_bundle
+from fitladder.errors import BindingChanged
+
+OF = make.experiment()
+
+
+def preflight(of: Any = OF, at: Any = None, **changed: Any) -> Preflight:
+    return make.preflight(of, at or make.key(), **{"root_id": make.sha("root"), "sequence": 0, **changed})
+
+
+OLD = preflight(engine=make.facts(3, capture_resolved=(1, 2)))
+PROMPTS = OLD.prompts
+
+
+def model(**changed: Any) -> Any:
+    return OF.model_copy(update={"model": OF.model.model_copy(update=changed)})
+
+
+def sampling(**changed: Any) -> Any:
+    return OF.model_copy(update={"sampling": OF.sampling.model_copy(update=changed)})
+
+
+def prompt(**changed: Any) -> Any:
+    return (PROMPTS[0].model_copy(update=changed), PROMPTS[1])
+
+
+@pytest.mark.parametrize(
+    ("now", "field", "old", "new"),
+    [
+        (lambda: preflight(model(revision="1" * 40)), "model.revision", "0" * 40, "1" * 40),
+        (lambda: preflight(at=make.key(96), engine=make.facts(2)), "thinking_budget_tokens", 64, 96),
+        (lambda: preflight(sampling(run_seed=2702)), "sampling.run_seed", 2701, 2702),
+        (
+            lambda: preflight(model(tokenizer_sha256=make.sha("t2"))),
+            "model.tokenizer_sha256",
+            make.sha("tokenizer"),
+            make.sha("t2"),
+        ),
+        (
+            lambda: preflight(engine=make.facts(3, capture_resolved=(1, 2, 3))),
+            "engine.capture_resolved",
+            (1, 2),
+            (1, 2, 3),
+        ),
+        (
+            lambda: preflight(engine=make.facts(3, engine_version="0.24.0")),
+            "engine.engine_version",
+            "0.32.0",
+            "0.24.0",
+        ),
+        (
+            lambda: preflight(prompts=prompt(rendered_sha256=make.sha("p2"))),
+            "prompts[0].rendered_sha256",
+            PROMPTS[0].rendered_sha256,
+            make.sha("p2"),
+        ),
+    ],
+)
+def test_case_22_each_changed_field_is_refused_with_old_and_new(
+    now: Any, field: str, old: Any, new: Any
+) -> None:
+    changed = now()
+    if field.startswith(("model", "sampling")):  # the registered change moves binding and seeds with it
+        changed = changed.model_copy(update={"binding": OLD.binding, "seeds_sha256": OLD.seeds_sha256})
+    if field != "engine.capture_resolved":
+        changed = changed.model_copy(
+            update={"engine": changed.engine.model_copy(update={"capture_resolved": (1, 2)})}
+        )
+    with pytest.raises(BindingChanged) as refusal:
+        check_resumable(OLD, changed)
+    message = str(refusal.value)
+    assert f"{field} changed" in message
+    assert str(old) in message
+    assert str(new) in message
+
+
+def test_case_22_a_registered_change_moves_the_binding_before_anything_else() -> None:
+    changed = preflight(sampling(run_seed=2702))
+    with pytest.raises(BindingChanged, match=r"seeds_sha256|generation_sha256"):
+        check_resumable(preflight(), changed)
+
+
+def test_case_22_output_path_and_log_level_do_not_block() -> None:
+    now = preflight(
+        root_id=make.sha("moved"),
+        noted_at_s=make.NOON_S + 999,
+        runtime=make.runtime(environment={"VLLM_LOGGING_LEVEL": "DEBUG"}),
+        engine=make.facts(3, load_s=99.0),
+    )
+    check_resumable(preflight(), now)
+
+
+def test_case_22_a_bundle_of_four_of_forty_eight_rows_is_nothing_to_resume(tmp_path: Path) -> None:
+    """There are no partial rows: a bundle has all its rows, or no receipt."""
+    from fitladder.bundles.claim import hold_root
+    from fitladder.bundles.samples import render_samples
+    from fitladder.bundles.writer import commit_bundle
+    from fitladder.errors import BundleTampered
+
+    of = make.experiment(records=12, k=(4, 12))
+    with hold_root(tmp_path / "root", make.ID, "test") as held:
+        begun = make.begin(held, of, make.key())
+        source = tmp_path / "child.parquet"
+        source.write_bytes(render_samples(make.rows(begun)[:4], begun.key))
+        with pytest.raises(BundleTampered, match="got 4 rows, need 48 rows"):
+            commit_bundle(held, begun.key, source, make.engine_meta(begun.key), noted_at_s=make.NOON_S)
+        assert verify_bundle(make.complete(held, begun).folder, begun.key).receipt.rows == 48
