@@ -21,7 +21,7 @@ INHERITED = (
     "CUDA_VISIBLE_DEVICES",
     "OMP_NUM_THREADS",
     "OMP_WAIT_POLICY",
-)  # unregistered, yet they can matter
+)  # they can matter
 
 
 def child_environment(inherited: Mapping[str, str], registered: Mapping[str, str]) -> dict[str, str]:

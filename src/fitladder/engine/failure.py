@@ -5,7 +5,7 @@ import re
 import signal
 from pathlib import Path
 
-__all__ = ["describe_exit", "log_cause"]
+__all__ = ["describe_exit", "last_cause", "log_cause"]
 
 TAIL_BYTES = 65_536
 _PREFIX = re.compile(r"^(\[rank\d+\]:\s*|\([^)]*pid=\d+\)\s*)+")
@@ -26,14 +26,18 @@ def describe_exit(returncode: int | None) -> str:
 
 
 def log_cause(path: Path) -> str:
-    """The last raised error in a log, else its last line, else `nothing logged`; at most 300 characters."""
+    """`last_cause` of a log file's end; one that cannot be read has nothing logged."""
     try:
         with path.open("rb") as stream:
             stream.seek(0, os.SEEK_END)
             stream.seek(max(0, stream.tell() - TAIL_BYTES))
-            text = stream.read().decode("utf-8", "replace")
+            return last_cause(stream.read().decode("utf-8", "replace"))
     except OSError:
-        return "nothing logged"
+        return last_cause("")
+
+
+def last_cause(text: str) -> str:
+    """The last raised error in a log's text, else its last line, else `nothing logged`; one short line."""
     lines = [_PREFIX.sub("", line).strip() for line in text.splitlines()]
     lines = [line for line in lines if line]
     raised = [line for line in lines if _RAISED.match(line)]

@@ -50,7 +50,10 @@ class PipCheck:
 def runtime_facts(
     *, pip_check: PipCheck, lock_path: str | None, environment: Mapping[str, str], cuda: str | None
 ) -> RuntimeFacts:
-    """Facts of this process. `environment`: the registered variables. Raises EngineFailed on an unreadable lock."""
+    """Facts of this process. `environment`: the registered variables.
+
+    Raises EngineFailed on an unreadable lock, or on a CUDA device whose driver does not tell its version.
+    """
     try:
         lock = None if lock_path is None else sha256_file(Path(lock_path))
     except OSError as error:
