@@ -19,6 +19,8 @@ __all__ = [
     "live_line",
     "read_run",
     "resume_run",
+    "run_of_go",
+    "set_state",
     "waiting_runs",
 ]
 
@@ -149,3 +151,16 @@ def live_line(api: PrefectApi, run_id: str) -> str | None:
         },
     )
     return found[0]["description"] if found else None
+
+
+def run_of_go(api: PrefectApi, go_sha256: str) -> FlowRun | None:
+    """The phase run that a GO was dispatched as, None before there is one."""
+    key = f"phase-{go_sha256}"
+    found = api.find("/flow_runs/filter", {"flow_runs": {"idempotency_key": {"any_": [key]}}, "limit": 1})
+    return _run(found[0], _flow_names(api)) if found else None
+
+
+def set_state(api: PrefectApi, run: FlowRun, state_type: str, name: str, message: str) -> None:
+    """Tell the server how a run that nobody runs any more ended."""
+    state = {"type": state_type, "name": name, "message": message}
+    api.request("POST", f"/flow_runs/{run.run_id}/set_state", {"state": state, "force": True})

@@ -1,0 +1,163 @@
+"""The whole life of one experiment on this machine's CPU: `python -m flows.rehearsal [EXPERIMENT] [--yes]`.
+
+Validate, binding, plan, GO, phase, receipt, audit, ladder, until the ladder ends; then DVC and the report.
+Every GO goes through the launch flow, as it would on a cluster. Run again, it redoes nothing.
+"""
+
+import argparse
+import getpass
+import signal
+import sys
+from functools import partial
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from fitladder.approval.chain import chain_path, load_chain
+from fitladder.approval.go import CHECKLIST, Ask, Go
+from fitladder.errors import EnvironmentNotReady, FitladderError, GoRefused, LadderRefused
+from fitladder.orchestrator.following import follow, refusal_of
+from fitladder.orchestrator.runs import FlowRun, create_run, resume_run, run_of_go
+from fitladder.orchestrator.session import Session, open_session
+from fitladder.phase.ask import answer_to
+from fitladder.phase.house import House, house_here
+from fitladder.phase.prompts import check_model
+from fitladder.phase.standing import Standing, survey
+from fitladder.protocol.key import BundleKey
+from flows.rehearsal_words import Words
+
+__all__ = ["main", "rehearse"]
+
+DEFAULT = "smollm2_135m_cpu_rehearsal"
+ENDS = ("selected", "exhausted")
+
+
+def _check_ready(house: House, standing: Standing, *, alone: bool) -> None:
+    """What can be known to fail is said before anything is started."""
+    state = standing.next.state
+    if state not in ("open", *ENDS):
+        raise LadderRefused(
+            f"{standing.experiment.experiment_id} cannot go on",
+            got=standing.next.reason,
+            need="a phase that is due",
+            do="keep its root as it is and register a follow-up, or `make clean-demo` to rehearse anew",
+        )
+    if state == "open":
+        if alone and standing.experiment.review != "self":
+            raise GoRefused(
+                f"{standing.experiment.experiment_id} needs another person's GO",
+                got="no terminal to wait at",
+                need="`review: self`, or a reviewer at the Prefect UI",
+            )
+        house.engine_command()
+        check_model(house, standing.experiment)
+
+
+def _own_go(session: Session, run: FlowRun, ask: Ask) -> None:
+    """The requester answers the form; only `review: self` accepts that, and the receipt will say so."""
+    form: dict[str, Any] = {
+        "verdict": "GO",
+        "reviewer": ask.requester,
+        "binding_sha256": ask.binding_sha256,
+        **dict.fromkeys(CHECKLIST, True),
+        "notes": "self-GO of a rehearsal",
+    }
+    resume_run(session.api, run, form)
+
+
+def _ask_of(house: House, experiment_id: str, ask_id: str) -> Ask:
+    for entry in load_chain(chain_path(house.approvals, experiment_id), experiment_id):
+        if isinstance(ask := entry.parsed(), Ask) and ask.ask_id == ask_id:
+            return ask
+    raise GoRefused(f"launch {ask_id} recorded no ask")
+
+
+def _recorded_go(house: House, ask: Ask, run: FlowRun) -> Go:
+    entries = load_chain(chain_path(house.approvals, ask.experiment_id), ask.experiment_id)
+    answer = answer_to(entries, ask.ask_id)
+    go = answer.parsed() if answer else None
+    if answer is None or not isinstance(go, Go) or answer.kind != "go":
+        raise GoRefused(f"{ask.key} got no GO", got=run.message or run.state_name, need="GO")
+    return go
+
+
+def _one_phase(house: House, session: Session, key: BundleKey, words: Words, *, alone: bool) -> None:
+    launch = create_run(
+        session.api,
+        "launch/launch",
+        {
+            "experiment": key.experiment_id,
+            "phase": key.phase,
+            "budget": key.thinking_budget_tokens,
+            "requester": getpass.getuser(),
+        },
+    )
+    watch = partial(follow, session.api, on_line=words.live, check_alive=session.check_alive)
+    run = watch(launch.run_id, until=lambda one: one.state_type == "PAUSED")
+    if run.is_final:
+        raise refusal_of(run)
+    ask = _ask_of(house, key.experiment_id, run.run_id)
+    words.asked(ask, f"{session.api.ui_url}/runs/flow-run/{run.run_id}", alone=alone)
+    if alone:
+        _own_go(session, run, ask)
+    run = watch(run.run_id)
+    if run.state_type != "COMPLETED":
+        raise refusal_of(run)
+    go = _recorded_go(house, ask, run)
+    dispatched = run_of_go(session.api, go.sha256)
+    if dispatched is None:
+        raise GoRefused(f"{key} was not dispatched", got=run.message)
+    words.dispatched(key, go)
+    ended = watch(dispatched.run_id)
+    if ended.state_type != "COMPLETED":
+        raise refusal_of(ended)
+
+
+def rehearse(house: House, experiment_id: str, words: Words, *, alone: bool, port: int | None) -> None:
+    """From wherever the experiment stands to the end of its ladder, then lineage and report."""
+    standing = survey(house, experiment_id)
+    words.protocol(house, standing)
+    _check_ready(house, standing, alone=alone)
+    if standing.next.state == "open":
+        home = Path(house.environment.get("PREFECT_HOME") or house.folder / ".prefect")
+        with open_session(house, home, port=port, tell=words.step) as session:
+            while (due := standing.next).key is not None:
+                words.due(due)
+                _one_phase(house, session, due.key, words, alone=alone)
+                standing = survey(house, experiment_id)
+                words.audited(standing)
+            words.step("putting server and workers away")
+    words.ended(standing)
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Exit code: 0 done, the refusing error's own, 130 after Ctrl-C."""
+    parser = argparse.ArgumentParser(prog="python -m flows.rehearsal", description=__doc__)
+    parser.add_argument("experiment", nargs="?", default=DEFAULT)
+    parser.add_argument("--yes", action="store_true", help="give the GO myself, where `review: self`")
+    parser.add_argument("--port", type=int, help="port of the Prefect server that is started")
+    chosen = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, _terminate)
+    words = Words()
+    try:
+        alone = chosen.yes or not sys.stdin.isatty()
+        rehearse(house_here(), chosen.experiment, words, alone=alone, port=chosen.port)
+    except FitladderError as error:
+        words.refused(error)
+        return error.exit_code
+    except OSError as error:
+        refusal = EnvironmentNotReady("this machine said no", got=error, do="fix that, then run it again")
+        words.refused(refusal)
+        return refusal.exit_code
+    except KeyboardInterrupt:
+        words.interrupted()
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

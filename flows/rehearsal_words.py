@@ -1,0 +1,179 @@
+"""What the rehearsal prints: one line a step, a live line a phase, and tables of what was found."""
+
+import sys
+import time
+
+from rich.console import Console
+from rich.table import Table
+
+from fitladder.approval.go import Ask, Go
+from fitladder.audit.termination import TerminationAudit
+from fitladder.errors import FitladderError
+from fitladder.ladder.authorise import NextPhase
+from fitladder.phase.house import House
+from fitladder.phase.plan import expected_geometry, fit_line
+from fitladder.phase.standing import Standing
+from fitladder.protocol.key import BundleKey
+
+__all__ = ["Words"]
+
+PLAIN_LIVE_INTERVAL_S = 10.0
+OVERCOMMIT = 2
+
+
+class Words:
+    """A console with a clock. Refusals go to standard error, as one line."""
+
+    def __init__(self) -> None:
+        terminal = sys.stdout.isatty()
+        self._out = Console(width=None if terminal else 150, highlight=False, soft_wrap=True)
+        self._terminal, self._began_s, self._live_s = terminal, time.monotonic(), 0.0
+        self._on_live_line = False
+
+    def step(self, text: str) -> None:
+        """One line with the seconds since the start."""
+        self._leave_live_line()
+        self._out.print(f"[dim]{time.monotonic() - self._began_s:6.1f} s[/]  {text}")
+
+    def live(self, text: str) -> None:
+        """The moving line: in place on a terminal, every ten seconds elsewhere."""
+        now_s = time.monotonic()
+        if self._terminal:
+            sys.stdout.write(f"\r\x1b[K           {text}")
+            sys.stdout.flush()
+            self._on_live_line = True
+        elif now_s - self._live_s >= PLAIN_LIVE_INTERVAL_S:
+            self._live_s = now_s
+            self.step(text)
+
+    def _leave_live_line(self) -> None:
+        if self._on_live_line:
+            sys.stdout.write("\n")
+            self._on_live_line = False
+
+    def protocol(self, house: House, standing: Standing) -> None:
+        """Validate, binding, and the plan twice: as nobody may run it, and as registered."""
+        experiment = standing.experiment
+        self.step(f"[b]{experiment.experiment_id}[/]: params.yaml is valid; a rehearsal of the machinery")
+        self.step(f"binding {standing.binding.binding_sha256}")
+        geometry = expected_geometry(standing)
+        if geometry is None:
+            return
+        self.step(f"plan: KV pool of {geometry.source}")
+        widest = experiment.rungs[-1]
+        over = OVERCOMMIT * widest.max_num_seqs
+        refused = fit_line(experiment, widest, geometry, over)
+        self.step(f"plan at {widest.thinking_budget_tokens}: [red]refused[/]: {refused}")
+        for rung in experiment.rungs:
+            line = fit_line(experiment, rung, geometry, rung.max_num_seqs)
+            self.step(f"plan at {rung.thinking_budget_tokens}: [green]passes[/]: {line}")
+
+    def due(self, due: NextPhase) -> None:
+        """What the ladder authorises."""
+        self.step(f"[b]authorised: {due.reason}[/]")
+
+    def asked(self, ask: Ask, address: str, *, alone: bool) -> None:
+        """Where the GO can be given."""
+        if alone:
+            self.step(
+                f"self-GO for {ask.phase}@{ask.thinking_budget_tokens} (`review: self`), by {ask.requester}"
+            )
+            return
+        self.step(f"waiting for a GO: {address}")
+        self.step(
+            f"or, in another terminal: .venv/bin/fitladder go {ask.experiment_id} --phase {ask.phase} "
+            f"--budget {ask.thinking_budget_tokens}"
+        )
+
+    def dispatched(self, key: BundleKey, go: Go) -> None:
+        """The GO is recorded and used for one phase."""
+        self.step(f"GO {go.sha256[:12]} by {go.reviewer}: {key.phase}@{key.thinking_budget_tokens} begins")
+
+    def audited(self, standing: Standing) -> None:
+        """The newest phase's three rates, and what follows for the ladder."""
+        audit = standing.audits[-1]
+        receipt = standing.bundles[-1].receipt
+        totals = receipt.totals
+        seconds = (totals.stage1_generation_us + totals.stage2_generation_us) / 1e6
+        self.step(
+            f"receipt: {receipt.rows} samples, {totals.sampled_tokens:,} tokens in {seconds:.1f} s, "
+            f"{totals.sampled_tokens / max(seconds, 1e-9):.1f} tokens/s, "
+            f"{receipt.counters['preemptions']} preemptions, GO {receipt.go_identity}"
+        )
+        self._out.print(_rates(audit))
+        verdict = "[green]adequate[/]" if audit.adequate else "[red]rejected[/]"
+        self.step(
+            f"{audit.bundle.phase}@{audit.bundle.thinking_budget_tokens}: {verdict}; {standing.next.reason}"
+        )
+
+    def ended(self, standing: Standing) -> None:
+        """The end state, and every phase in one table."""
+        table = Table(title="results", title_justify="left")
+        for column in (
+            "rung",
+            "phase",
+            "samples",
+            "unresolved",
+            "answer limit",
+            "loops",
+            "tokens/s",
+            "outcome",
+        ):
+            table.add_column(column)
+        for bundle, audit in zip(standing.bundles, standing.audits, strict=True):
+            totals = bundle.receipt.totals
+            seconds = (totals.stage1_generation_us + totals.stage2_generation_us) / 1e6
+            table.add_row(
+                str(audit.bundle.thinking_budget_tokens),
+                audit.bundle.phase,
+                str(audit.samples),
+                str(audit.unresolved_cap_contacts),
+                str(audit.answer_limit_contacts),
+                str(audit.periodic_loop_contacts),
+                f"{totals.sampled_tokens / max(seconds, 1e-9):.1f}",
+                "adequate" if audit.adequate else "rejected",
+            )
+        self._leave_live_line()
+        self._out.print(table)
+        self.step(f"[b]{standing.next.state}: {standing.next.reason}[/]")
+
+    def refused(self, error: FitladderError) -> None:
+        """The one line of a refusal."""
+        self._leave_live_line()
+        sys.stdout.flush()
+        sys.stderr.write(f"fitladder: {error}\n")
+
+    def interrupted(self) -> None:
+        """After Ctrl-C."""
+        self._leave_live_line()
+        sys.stderr.write(
+            "fitladder: interrupted; server, workers and engine are put away; run it again to go on\n"
+        )
+
+
+def _rates(audit: TerminationAudit) -> Table:
+    table = Table(
+        title=f"audit of {audit.bundle.phase}@{audit.bundle.thinking_budget_tokens}", title_justify="left"
+    )
+    for column in ("rate", "count", "limit", "holds"):
+        table.add_column(column)
+    limits = {"below": "below", "at_most": "at most"}
+    for name, rate in (
+        ("unresolved cap contacts", audit.unresolved_cap_contact_rate),
+        ("answer-limit contacts", audit.answer_limit_contact_rate),
+        ("periodic loops", audit.periodic_loop_rate),
+    ):
+        table.add_row(
+            name,
+            f"{rate.contacts} of {rate.samples}",
+            f"{limits[rate.must_be]} {rate.threshold}",
+            "yes" if rate.within else "no",
+        )
+    loops = [row for row in audit.rows if row.onset_token is not None]
+    if loops:
+        onsets = sorted(row.onset_token for row in loops if row.onset_token is not None)
+        table.caption = (
+            f"loops of period {', '.join(map(str, audit.period_tokens))} began at token "
+            f"{', '.join(map(str, onsets))}; {audit.tokens_after_onset:,} tokens burned after that"
+        )
+    return table
