@@ -51,7 +51,7 @@ def render_metrics(phases: Sequence[PhaseFigures]) -> bytes:
     for one in phases:
         row: dict[str, Any] = {"samples": one.samples, "adequate": one.is_adequate}
         for rate in one.rates:
-            row[f"{rate.name} percent"] = _percent(rate.contacts, one.samples)
+            row[f"{rate.name.replace(' ', '_')}_percent"] = _percent(rate.contacts, one.samples)
         row["sampled_tokens"] = one.sampled_tokens
         row["tokens_per_s"] = round(one.sampled_tokens / one.generation_s, 3) if one.generation_s else None
         if one.preemptions is not None:

@@ -1,24 +1,52 @@
-"""The bundles that lie here, believed only when every byte answers to its receipt and to today's binding."""
+"""The bundles that lie here, believed only when every byte answers to its receipt and to today's binding.
+
+An absent bundle is never taken for one that was not made yet: what dvc.lock records must be here.
+"""
 
 from pathlib import Path
 
 from fitladder.bundles.inventory import VerifiedRoot, verify_root
-from fitladder.errors import BundleTampered
+from fitladder.errors import BundleTampered, LineageError
+from fitladder.lineage.lockfile import load_lock
 from fitladder.lineage.places import bundles_folder
 from fitladder.protocol.binding import bind
 from fitladder.protocol.experiment import Experiment
 
-__all__ = ["load_bundles"]
+__all__ = ["LOCK_FILE", "load_bundles"]
+
+LOCK_FILE = "dvc.lock"
 
 
 def load_bundles(data_dir: Path, experiment: Experiment) -> VerifiedRoot | None:
-    """The verified copy under today's generation binding; None where nothing lies here.
+    """The verified copy under today's generation binding; None where no phase has run yet.
 
-    Raises the kinds of BundleError naming the file, BindingChanged where a bundle is foreign to the binding.
+    Raises the kinds of BundleError naming the file, BindingChanged where a bundle is foreign to the binding,
+    LineageError where dvc.lock records bundles that are not here.
     """
     folder = bundles_folder(data_dir, experiment.experiment_id)
     if folder.is_symlink():
         raise BundleTampered(f"{folder}", got="a symbolic link", need="a folder of its own")
+    _check_recorded(folder, data_dir.parent / LOCK_FILE, experiment.experiment_id)
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return None
     return verify_root(folder, experiment.experiment_id, bind(experiment))
+
+
+def _check_recorded(folder: Path, lock_file: Path, experiment_id: str) -> None:
+    stage = load_lock(lock_file).get(f"bundles@{experiment_id}")
+    for out in stage.outs.values() if stage else ():
+        path = lock_file.parent / out.path
+        if path.absolute() != folder.absolute():
+            raise LineageError(
+                f"{lock_file} records the bundles of {experiment_id} elsewhere",
+                got=out.path,
+                need=str(folder),
+                do="move nothing by hand; restore dvc.yaml and dvc.lock from Git",
+            )
+        if out.files and not (folder.is_dir() and any(folder.iterdir())):
+            raise LineageError(
+                f"{folder} is missing at its recorded path",
+                got="nothing",
+                need=f"{out.files} files, MD5 {out.md5}",
+                do=f"run `dvc pull bundles@{experiment_id}`",
+            )

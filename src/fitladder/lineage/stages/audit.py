@@ -7,65 +7,29 @@ under; what comes after depends on the audits alone.
 from fractions import Fraction
 from pathlib import Path
 
-import numpy as np
-
-from fitladder.audit.termination import TerminationAudit, TerminationColumns, audit_termination
+from fitladder.audit.termination import TerminationAudit
+from fitladder.bundles.layout import RECEIPT
 from fitladder.bundles.verify import VerifiedBundle
 from fitladder.canonical import canonical_bytes, canonical_sha256
+from fitladder.lineage.audits import audit_bundle
 from fitladder.lineage.figures import PhaseFigures, RateFigure, write_figures
 from fitladder.lineage.load import load_bundles
 from fitladder.lineage.outputs import write_file, write_folder
 from fitladder.lineage.places import audit_path, audits_folder
 from fitladder.protocol.binding import bind
-from fitladder.protocol.experiment import Experiment
 from fitladder.protocol.registry import Registry
 
-__all__ = ["audit_bundle", "make_audit"]
+__all__ = ["make_audit"]
 
 RATES = {
     "unresolved": "unresolved_cap_contact_rate",
     "answer limit": "answer_limit_contact_rate",
     "loops": "periodic_loop_rate",
 }
-COLUMNS = (
-    "record_id",
-    "sample_index",
-    "stage1_token_ids",
-    "thinking_tokens",
-    "stage1_finish_reason",
-    "natural_close",
-    "eos_inside_thinking",
-    "forced_close",
-    "answer_restart",
-    "stage2_token_ids",
-    "stage2_finish_reason",
-)
-
-
-def audit_bundle(bundle: VerifiedBundle, experiment: Experiment) -> TerminationAudit:
-    """The registered termination audit of a verified bundle. Raises BundleError on rows that are not its."""
-    table = bundle.columns(COLUMNS)
-    ids, offsets = table.tokens("stage1_token_ids")
-    columns = TerminationColumns(
-        record_ids=_whole(table.texts("record_id")),
-        sample_indices=table.integers("sample_index"),
-        stage1_token_ids=ids,
-        stage1_offsets=offsets,
-        thinking_tokens=table.integers("thinking_tokens"),
-        stage1_finish_reasons=_whole(table.texts("stage1_finish_reason")),
-        natural_close=table.flags("natural_close"),
-        eos_inside_thinking=table.flags("eos_inside_thinking"),
-        forced_close=table.flags("forced_close"),
-        answer_restart=table.flags("answer_restart"),
-        stage2_tokens=np.array([len(ids) for ids in table.token_lists("stage2_token_ids")], dtype=np.int64),
-        stage2_finish_reasons=table.texts("stage2_finish_reason"),
-    )
-    records = [prompt.record_id for prompt in bundle.preflight.prompts]
-    return audit_termination(columns, experiment, bundle.key, records)
 
 
 def make_audit(registry: Registry, experiment_id: str, data_dir: Path) -> str:
-    """Write `phases/`, the figures (figures.py) and `code.json`. Raises as load_bundles does."""
+    """Write `phases/`, `receipts.json`, `code.json` and figures (figures.py). Raises as load_bundles does."""
     experiment = registry.experiment(experiment_id)
     found = load_bundles(data_dir, experiment)
     bundles = found.bundles if found else ()
@@ -85,6 +49,14 @@ def make_audit(registry: Registry, experiment_id: str, data_dir: Path) -> str:
         "decision_code": binding.decision_code,
     }
     write_file(folder / "code.json", canonical_bytes(code))
+    receipts = {
+        "schema_version": 1,
+        "experiment_id": experiment_id,
+        "catalog_checkpoint": found.catalog.checkpoint if found else None,
+        "receipts": {bundle.key.relative_path: bundle.files[RECEIPT].sha256 for bundle in bundles},
+        "preflights_only": [one.key.relative_path for one in found.preflights] if found else [],
+    }
+    write_file(folder / "receipts.json", canonical_bytes(receipts))
     adequate = sum(audit.adequate for audit in audits)
     return f"{experiment_id}: {len(audits)} phases audited, {adequate} adequate"
 
@@ -110,8 +82,3 @@ def _figures(audit: TerminationAudit, bundle: VerifiedBundle) -> PhaseFigures:
             if row.onset_token is not None and row.period_tokens is not None
         ),
     )
-
-
-def _whole(texts: list[str | None]) -> list[str]:
-    """A column that the schema keeps free of nulls."""
-    return [text for text in texts if text is not None]

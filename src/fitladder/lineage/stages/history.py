@@ -10,7 +10,7 @@ from fitladder.canonical import canonical_bytes, sha256_file
 from fitladder.errors import InputRefused
 from fitladder.lineage.figures import PhaseFigures, RateFigure, write_figures
 from fitladder.lineage.outputs import write_file
-from fitladder.lineage.places import audits_folder, selection_path
+from fitladder.lineage.places import audits_folder, selection_path, semantics_path
 from fitladder.protocol.experiment import Experiment
 from fitladder.protocol.registry import Registry
 from fitladder.report.recorded import History, RecordedPhase, history_path, load_history
@@ -28,7 +28,15 @@ def make_history(registry: Registry, experiment_id: str, data_dir: Path) -> str:
     figures = [one for phase in history.phases if (one := _figures(phase, experiment))]
     write_figures(audits_folder(data_dir, experiment_id), figures)
     selection = _selection(history, sha256_file(path))
-    write_file(selection_path(data_dir, experiment_id), canonical_bytes(selection))
+    chosen = selection_path(data_dir, experiment_id)
+    write_file(chosen, canonical_bytes(selection))
+    semantics = {
+        "schema_version": 1,
+        "experiment_id": experiment_id,
+        "selection_sha256": sha256_file(chosen),
+        "semantics": {"eligible": False, "reason": "recorded history: no rows are kept here"},
+    }
+    write_file(semantics_path(data_dir, experiment_id), canonical_bytes(semantics))
     return f"{experiment_id}: {len(figures)} recorded audits, {history.state}; no rows are kept here"
 
 

@@ -1,0 +1,117 @@
+"""selection@X: which rung did the ladder select, or explicitly none, or what is due next? Content-blind.
+
+Every audit is recomputed from its bundle before it counts, and a decision is made under the very binding that
+the phases ran under. A decision that stands is never replaced.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from fitladder.audit.verdict import TerminationAudit
+from fitladder.bundles.inventory import VerifiedRoot
+from fitladder.bundles.verify import VerifiedBundle, VerifiedPreflight
+from fitladder.canonical import canonical_bytes, parse_model, read_json
+from fitladder.errors import BindingChanged, LineageError
+from fitladder.ladder.authorise import next_phase
+from fitladder.ladder.outcome import PhaseOutcome
+from fitladder.ladder.select import Selection, finalise
+from fitladder.ladder.walk import walk
+from fitladder.lineage.audits import audit_bundle, outcomes
+from fitladder.lineage.load import load_bundles
+from fitladder.lineage.outputs import write_file
+from fitladder.lineage.places import audits_folder, selection_path
+from fitladder.protocol.binding import bind, moved
+from fitladder.protocol.experiment import Experiment
+from fitladder.protocol.registry import Registry
+
+__all__ = ["check_whole_binding", "load_selection", "make_selection", "recomputed_history"]
+
+
+def make_selection(registry: Registry, experiment_id: str, data_dir: Path) -> str:
+    """Write the selection, or where the ladder stands while it is not at its end.
+
+    Raises the kinds of BundleError, BindingChanged, LadderRefused, LineageError.
+    """
+    experiment = registry.experiment(experiment_id)
+    existing = load_selection(data_dir, experiment_id)
+    recorded, recomputed = recomputed_history(data_dir, experiment)
+    position = walk(experiment, recomputed)
+    path = selection_path(data_dir, experiment_id)
+    if position.state in ("selected", "exhausted"):
+        selection = finalise(experiment, recorded, recomputed, existing)
+        write_file(path, canonical_bytes(selection))
+        return f"{experiment_id}: {selection.reason}"
+    if existing is not None:
+        raise LineageError(
+            f"{path} holds a decision that the bundles no longer give",
+            got=position.reason,
+            need=existing.reason,
+            do=f"run `dvc pull bundles@{experiment_id}`",
+        )
+    write_file(path, canonical_bytes(_undecided(experiment, recomputed)))
+    return f"{experiment_id}: no selection yet: {position.reason}"
+
+
+def load_selection(data_dir: Path, experiment_id: str) -> Selection | None:
+    """The decision that stands; None where there is none yet. Raises LineageError on a broken file."""
+    path = selection_path(data_dir, experiment_id)
+    if not path.exists():
+        return None
+    plain = read_json(path, error=LineageError)
+    if isinstance(plain, dict) and plain.get("pass", 0) is None:
+        return None
+    selection = parse_model(Selection, plain, where=str(path), error=LineageError)
+    if selection.experiment_id != experiment_id:
+        raise LineageError(f"{path}: experiment_id", got=selection.experiment_id, need=experiment_id)
+    return selection
+
+
+def recomputed_history(
+    data_dir: Path, experiment: Experiment
+) -> tuple[tuple[PhaseOutcome, ...], tuple[PhaseOutcome, ...]]:
+    """(as recorded in the audit files, as recomputed from the verified bundles). Raises as the parts do."""
+    found = load_bundles(data_dir, experiment)
+    folder = audits_folder(data_dir, experiment.experiment_id) / "phases"
+    recorded = [_recorded_audit(path) for path in sorted(folder.glob("*.json"))]
+    if found is None:
+        if recorded:
+            raise LineageError(f"{folder} holds audits of bundles that are not here", got=len(recorded))
+        return (), ()
+    check_whole_binding(found, experiment)
+    again = [audit_bundle(bundle, experiment) for bundle in found.bundles]
+    return outcomes(found, recorded, experiment), outcomes(found, again, experiment)
+
+
+def _recorded_audit(path: Path) -> TerminationAudit:
+    plain = read_json(path, error=LineageError)
+    return parse_model(TerminationAudit, plain, where=str(path), error=LineageError)
+
+
+def check_whole_binding(found: VerifiedRoot, experiment: Experiment) -> None:
+    """Decisions need the whole binding of the phases, decision code too. Raises BindingChanged."""
+    now = bind(experiment)
+    begun: list[VerifiedBundle | VerifiedPreflight] = [*found.bundles, *found.preflights]
+    for one in begun:
+        before = one.preflight.binding
+        if before.binding_sha256 != now.binding_sha256:
+            first = next(iter(moved(before, now)), None)
+            raise BindingChanged(
+                f"{one.folder} ran under another binding" + (f" ({first.part} moved)" if first else ""),
+                got=first.old if first else before.binding_sha256,
+                need=first.new if first else now.binding_sha256,
+                do="decide under the code that was bound: check out the commit of the phases",
+            )
+
+
+def _undecided(experiment: Experiment, history: tuple[PhaseOutcome, ...]) -> dict[str, Any]:
+    due = next_phase(experiment, history)
+    return {
+        "schema_version": 1,
+        "experiment_id": experiment.experiment_id,
+        "pass": None,
+        "selected": None,
+        "state": due.state,
+        "reason": due.reason,
+        "next": due.key.model_dump(mode="json") if due.key else None,
+        "history": [one.model_dump(mode="json") for one in history],
+    }
