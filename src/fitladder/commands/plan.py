@@ -19,7 +19,7 @@ from fitladder.planner.gpus import find_gpu
 from fitladder.planner.memory import MemoryPlan
 from fitladder.planner.outlook import AdmissionOutlook, EngineWish, check_width, predict_cache, predict_steps
 from fitladder.planner.presets import find_preset
-from fitladder.protocol.capacity import check_concurrency, longest_sequence_tokens
+from fitladder.protocol.capacity import NULL_BLOCKS, check_concurrency, longest_sequence_tokens
 from fitladder.protocol.capture import render_widths
 
 __all__ = ["plan"]
@@ -118,10 +118,20 @@ def _facts(path: Path) -> EngineFacts:
 
 
 def _live_cache(facts: EngineFacts, geometry: Geometry | None) -> Cache:
+    if facts.null_blocks != NULL_BLOCKS:
+        raise InputRefused(
+            "preflight: null_blocks", got=facts.null_blocks, need=f"{NULL_BLOCKS}, as in vLLM V1"
+        )
     if facts.block_size_tokens is None:
         raise InputRefused("preflight: block_size_tokens", got="none", need="the live block size")
     cache = Cache(facts.block_size_tokens, facts.mamba_groups, facts.num_blocks, facts.max_model_len_tokens)
-    check_concurrency(facts.kv_cache_size_tokens, float(facts.max_concurrency), facts.max_model_len_tokens)
+    try:
+        concurrency = float(facts.max_concurrency)
+    except ValueError as error:
+        raise InputRefused(
+            "preflight: max_concurrency", got=repr(facts.max_concurrency), need="a decimal"
+        ) from error
+    check_concurrency(facts.kv_cache_size_tokens, concurrency, facts.max_model_len_tokens)
     if cache.kv_cache_size_tokens != facts.kv_cache_size_tokens:
         raise InputRefused(
             "preflight: kv_cache_size_tokens",

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from fitladder.errors import GateRefused
 
 __all__ = [
+    "NULL_BLOCKS",
     "BlockFit",
     "TokenFit",
     "block_rule",
