@@ -13,6 +13,7 @@ import contextlib
 import errno
 import os
 import resource
+import stat
 import sys
 import threading
 from collections.abc import Iterator, Sequence
@@ -116,7 +117,8 @@ def _inodes(path: str) -> Iterator[_Inode]:
     try:
         found = os.stat(path)
         yield found.st_dev, found.st_ino
-        for folder, _, names in os.walk(path, onerror=_raise):
+        below = os.walk(path, onerror=_raise) if stat.S_ISDIR(found.st_mode) else ()
+        for folder, _, names in below:
             for name in names:
                 with contextlib.suppress(FileNotFoundError):  # a link to nowhere
                     entry = os.stat(os.path.join(folder, name))

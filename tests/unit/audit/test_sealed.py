@@ -94,7 +94,7 @@ DOORS: dict[str, Callable[[Path], object]] = {
 @pytest.mark.parametrize("sealed", ["file", "folder"])
 def test_no_door_leads_to_sealed_content(hidden: Path, door: str, sealed: str) -> None:
     target = hidden if sealed == "file" else hidden.parent
-    with pytest.raises(ContentSealed), content_blind([target]):
+    with pytest.raises(ContentSealed, match="while a content-blind pass runs"), content_blind([target]):
         DOORS[door](hidden)
     assert hidden.read_text() == '{"answer":42}'  # afterwards the file is as open as before
 
@@ -123,14 +123,14 @@ def test_text_cannot_be_decoded_during_the_pass(tmp_path: Path) -> None:
     later = tmp_path / "text" / "decoded.jsonl"
     with content_blind([later.parent]):
         later.parent.mkdir()
-    with pytest.raises(ContentSealed), content_blind([later.parent]):
+    with pytest.raises(ContentSealed, match="while a content-blind"), content_blind([later.parent]):
         later.write_text("a word")
     assert not later.exists()
 
 
 def test_a_broken_link_hides_nothing_behind_it(hidden: Path, tmp_path: Path) -> None:
     (hidden.parent / "a_broken_link").symlink_to(tmp_path / "nowhere")
-    with pytest.raises(ContentSealed), content_blind([hidden.parent]):
+    with pytest.raises(ContentSealed, match="while a content-blind"), content_blind([hidden.parent]):
         _read(tmp_path / "hardlink")
 
 
@@ -145,7 +145,7 @@ def test_nested_passes_end_one_by_one(hidden: Path, tmp_path: Path) -> None:
             pass
         assert (tmp_path / "open.txt").read_text()
     with contextlib.ExitStack() as outer:
-        outer.enter_context(pytest.raises(ContentSealed))
+        outer.enter_context(pytest.raises(ContentSealed, match="while a content-blind"))
         outer.enter_context(content_blind([hidden]))
         with content_blind([tmp_path / "open.txt"]):
             pass
