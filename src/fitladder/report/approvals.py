@@ -1,0 +1,62 @@
+"""Who allowed what, and how sure are we who that was? The approval chain as lines of a page."""
+
+from pathlib import Path
+
+from fitladder.approval.chain import Entry, chain_path, load_chain
+from fitladder.approval.go import Ask, Closing, Go, Handoff
+from fitladder.protocol.experiment import Experiment
+from fitladder.report.view import Approval
+
+__all__ = ["approval_lines", "approvals_note"]
+
+KIND_WORDS = {
+    "asked": "asked",
+    "go": "GO",
+    "no_go": "NO-GO",
+    "refused": "refused",
+    "timed_out": "timed out",
+    "expired": "expired",
+    "handoff": "GPU hand-off",
+}
+
+
+def approval_lines(data_dir: Path, experiment_id: str) -> tuple[Approval, ...]:
+    """Every entry of the verified chain, oldest first. Raises GoRefused on a broken one."""
+    path = chain_path(data_dir / "approvals", experiment_id)
+    return tuple(_line(entry) for entry in load_chain(path, experiment_id))
+
+
+def _line(entry: Entry) -> Approval:
+    said = entry.parsed()
+    return Approval(
+        sequence=entry.sequence,
+        kind=KIND_WORDS[entry.kind],
+        phase=f"{said.phase} at {said.thinking_budget_tokens:,}",
+        recorded=entry.recorded,
+        requester=said.requester if isinstance(said, Ask | Go) else "",
+        reviewer=said.reviewer if isinstance(said, Go) else said.owner if isinstance(said, Handoff) else "",
+        identity=_identity(entry, said),
+        window=f"{said.not_before} to {said.expires}" if isinstance(said, Go | Handoff) else "",
+        notes=said.notes if isinstance(said, Go) else said.reason if isinstance(said, Closing) else "",
+        sha256=entry.sha256,
+    )
+
+
+def _identity(entry: Entry, said: object) -> str:
+    if isinstance(said, Go) and said.requester == said.reviewer:
+        return f"self-GO, {entry.identity}"
+    return entry.identity
+
+
+def approvals_note(experiment: Experiment, lines: tuple[Approval, ...], *, signing: bool) -> str:
+    """What a reader must know before believing a name in the table; empty where nothing needs saying."""
+    said = []
+    if experiment.review == "self":
+        said.append(
+            "Registered with review: self. A GO of the person who runs it is enough, and nobody else looked."
+        )
+    if lines and not signing:
+        said.append("No reviewer key is registered, so every name below is self-asserted: nothing proves it.")
+    elif any(line.kind == "GO" and "self-asserted" in line.identity for line in lines):
+        said.append("A name marked self-asserted is not proved by a signature.")
+    return " ".join(said)

@@ -1,0 +1,187 @@
+"""From a registered experiment to its page: gather, check the authored numbers, compose, render.
+
+Missing pieces are shown as not run; broken ones refuse. The same records give the same bytes.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from fitladder.errors import LineageError, RegistrationError
+from fitladder.protocol.binding import bind
+from fitladder.protocol.experiment import Experiment
+from fitladder.protocol.registry import Registry
+from fitladder.report.approvals import approval_lines, approvals_note
+from fitladder.report.compared import diagnostic_rows, phase_rows
+from fitladder.report.compose import compose
+from fitladder.report.facts import compared_facts, phase_facts, registered_facts
+from fitladder.report.history import history_phases, history_selection, load_history
+from fitladder.report.ladder_words import decisions, rung_reached, verdict
+from fitladder.report.log import load_log
+from fitladder.report.markdown import render_markdown
+from fitladder.report.narrative import load_narrative
+from fitladder.report.page import render_html
+from fitladder.report.recorded import History
+from fitladder.report.registered import protocol_rows
+from fitladder.report.verified import verified_phases, verified_root
+from fitladder.report.view import Comparison, ExperimentView, FileEntry, PhaseView, Selection
+
+__all__ = ["build_report", "load_view", "render_page"]
+
+DIAGNOSTICS = ("qwen35_4b_verified_macro_long_context_rerun",)
+
+
+def build_report(experiment_id: str, data_dir: Path, registry: Registry) -> tuple[str, str]:
+    """(HTML, Markdown) of one experiment. Raises the first refusal among its records."""
+    document = compose(load_view(experiment_id, data_dir, registry))
+    return render_html(document), render_markdown(document)
+
+
+def render_page(view: ExperimentView) -> str:
+    """One view as a self-contained HTML page."""
+    return render_html(compose(view))
+
+
+def load_view(experiment_id: str, data_dir: Path, registry: Registry) -> ExperimentView:
+    """Everything that the page of this experiment shows."""
+    experiment = registry.experiment(experiment_id)
+    history = load_history(data_dir, experiment_id)
+    root = verified_root(data_dir, experiment)
+    if history is not None and root is not None:
+        raise LineageError(
+            f"{experiment_id} has both registered history and bundles",
+            need="one source; they are never mixed",
+        )
+    phases = history_phases(history, experiment) if history else verified_phases(data_dir, experiment, root)
+    selection = history_selection(history) if history else _selection(data_dir, experiment)
+    comparisons = _comparisons(data_dir, registry, experiment, phases)
+    approvals = approval_lines(data_dir, experiment_id)
+    narrative = load_narrative(
+        data_dir / "narratives" / f"{experiment_id}.yaml", _facts(experiment, phases, comparisons)
+    )
+    status = verdict(experiment, phases, selection)
+    binding = (history.binding_sha256 if history else None) or bind(experiment).binding_sha256
+    return ExperimentView(
+        experiment_id=experiment_id,
+        state=experiment.state,
+        review=experiment.review,
+        source="registered history" if history else "verified bundles",
+        binding_sha256=binding,
+        binding_note=HISTORIC_BINDING if history else BINDING,
+        verdict=status.words,
+        verdict_reason=status.reason,
+        rung_reached=rung_reached(phases),
+        protocol=protocol_rows(experiment),
+        data=tuple((name, digest) for name, digest in experiment.data.items()),
+        narrative=narrative,
+        phases=phases,
+        approvals=approvals,
+        approvals_note=HISTORIC_APPROVALS
+        if history and not approvals
+        else approvals_note(experiment, approvals, signing=bool(registry.reviewers)),
+        decisions=decisions(experiment, phases),
+        selection=selection,
+        comparisons=comparisons,
+        files=_files(history),
+        commands=_commands(experiment_id, historic=history is not None),
+        log=load_log(data_dir, experiment_id),
+    )
+
+
+BINDING = (
+    "SHA-256 over the protocol section, the inputs and the code that can change a result (fitladder binding)."
+)
+HISTORIC_BINDING = (
+    "As recorded by the experiment itself, by its own rule. It is not the digest that fitladder binding "
+    "gives for the registered section here."
+)
+HISTORIC_APPROVALS = (
+    "No approval chain of this experiment is kept here: it ran before this house stood. Nothing on this "
+    "page proves who allowed its phases."
+)
+
+
+def _facts(
+    experiment: Experiment, phases: tuple[PhaseView, ...], comparisons: tuple[Comparison, ...]
+) -> dict[str, Any]:
+    """The figures that authored words may name. `rung(B)` is its probe and has every phase below it."""
+    rungs: dict[str, dict[str, Any]] = {}
+    for phase in phases:
+        figures = phase_facts(phase)
+        rung = rungs.setdefault(str(phase.thinking_budget_tokens), {})
+        rung[phase.phase] = figures
+        if phase.phase == "probe":
+            rung.update(figures)
+    return {
+        "registered": registered_facts(experiment),
+        "rung": rungs,
+        "compared": compared_facts(comparisons),
+    }
+
+
+def _comparisons(
+    data_dir: Path, registry: Registry, experiment: Experiment, phases: tuple[PhaseView, ...]
+) -> tuple[Comparison, ...]:
+    """Recorded ancestors, oldest first, then the own phases; empty without an ancestor."""
+    ancestors: list[Comparison] = []
+    seen, name = {experiment.experiment_id}, experiment.predecessor
+    while name is not None and name not in seen:
+        seen.add(name)
+        history = load_history(data_dir, name)
+        if history is None:
+            break
+        try:
+            older = registry.experiment(name)
+        except RegistrationError:
+            ancestors = [*diagnostic_rows(history), *ancestors]
+            break
+        ancestors = [*phase_rows(name, history_phases(history, older)), *ancestors]
+        name = older.predecessor
+    return (*ancestors, *phase_rows(experiment.experiment_id, phases)) if ancestors else ()
+
+
+def _selection(data_dir: Path, experiment: Experiment) -> Selection | None:
+    return None
+
+
+def _files(history: History | None) -> tuple[FileEntry, ...]:
+    """What is kept of a recorded experiment as a whole."""
+    files: list[FileEntry] = []
+    if history is None:
+        return ()
+    if history.tree:
+        files.append(
+            FileEntry(f"external root, {history.tree.files} files", history.tree.bytes, history.tree.sha256)
+        )
+    if history.selection:
+        files.append(FileEntry("selection", history.selection.bytes, history.selection.sha256))
+    return tuple(files)
+
+
+def _commands(experiment_id: str, *, historic: bool) -> tuple[tuple[str, str], ...]:
+    """What to type, each with what it proves."""
+    if historic:
+        return (
+            (f"fitladder validate {experiment_id}", "the registered protocol is sound"),
+            (
+                f"sha256sum data/history/{experiment_id}.json",
+                "the registered figures that this page was made from",
+            ),
+            (
+                f"fitladder inputs fetch {experiment_id} --from PATH",
+                "the inputs, refused unless each has the SHA-256 above",
+            ),
+            (
+                f"fitladder report {experiment_id}",
+                "makes this page again, the same bytes; a number that disagrees refuses",
+            ),
+        )
+    return (
+        (f"dvc pull report@{experiment_id}", "fetches bundles, audits and this page by content"),
+        (
+            f"fitladder verify {experiment_id}",
+            "every byte against its receipt; one flipped byte refuses by name",
+        ),
+        (f"fitladder stage audit {experiment_id}", "the audits again, from token ids alone"),
+        (f"fitladder binding {experiment_id} --explain", "everything that the binding above covers"),
+        (f"fitladder report {experiment_id}", "makes this page again, the same bytes"),
+    )

@@ -1,0 +1,106 @@
+"""What did each phase decide, in words? From phases to decisions, and from those to the status line.
+
+The rule is the ladder's; this only says it. A rejection authorises the next rung's fresh probe alone.
+"""
+
+from dataclasses import dataclass
+
+from fitladder.protocol.experiment import PHASES, Experiment
+from fitladder.report.compose_results import share_sentence
+from fitladder.report.view import Decision, PhaseView, Selection
+
+__all__ = ["Verdict", "decisions", "rung_reached", "verdict"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The status line: a few words, and the sentence behind them."""
+
+    words: str
+    reason: str
+
+
+def decisions(experiment: Experiment, phases: tuple[PhaseView, ...]) -> tuple[Decision, ...]:
+    """One line for every phase that was begun."""
+    return tuple(_decision(experiment, phase) for phase in phases if phase.state != "not run")
+
+
+def _decision(experiment: Experiment, phase: PhaseView) -> Decision:
+    audit = phase.termination
+    if audit is None:
+        if phase.state == "complete":
+            return Decision(
+                phase.label, "not audited", "the bundle is complete, its audit was not made", "nothing"
+            )
+        stopped = experiment.state == "stopped"
+        return Decision(
+            phase.label,
+            "interrupted" if stopped else "preflight only",
+            "the live gates passed; the phase ended before any row" if stopped else "begun, no receipt",
+            "nothing; the experiment was stopped" if stopped else "nothing until it has a receipt",
+        )
+    broken = [share_sentence(share) for share in audit.shares if not share.within]
+    if not audit.adequate:
+        return Decision(
+            phase.label,
+            "rung rejected",
+            "; ".join(broken) or "incomplete",
+            _after_rejection(experiment, phase),
+        )
+    return Decision(phase.label, "adequate", "all three shares within their ceilings", _after_adequate(phase))
+
+
+def _after_rejection(experiment: Experiment, phase: PhaseView) -> str:
+    later = [rung for rung in experiment.rungs if rung.thinking_budget_tokens > phase.thinking_budget_tokens]
+    if not later:
+        return "nothing: this was the last rung, the ladder ends with none selected"
+    rung = later[0]
+    return (
+        f"only a fresh probe at {rung.thinking_budget_tokens:,} ({rung.max_num_seqs} wide), under its own GO"
+    )
+
+
+def _after_adequate(phase: PhaseView) -> str:
+    at = PHASES.index(phase.phase)
+    if at + 1 == len(PHASES):
+        return "selection of this rung"
+    return f"the {PHASES[at + 1]} phase at {phase.thinking_budget_tokens:,}, under its own GO"
+
+
+def rung_reached(phases: tuple[PhaseView, ...]) -> str:
+    """The furthest phase that was begun."""
+    begun = [phase for phase in phases if phase.state != "not run"]
+    return f"{begun[-1].label} ({begun[-1].state})" if begun else "none yet"
+
+
+def verdict(experiment: Experiment, phases: tuple[PhaseView, ...], selection: Selection | None) -> Verdict:
+    """The status line of the page."""
+    if selection is not None and selection.passed:
+        rung = f"{selection.selected_budget_tokens:,}" if selection.selected_budget_tokens else "none"
+        return Verdict(
+            f"Selected: the rung of {rung} tokens", selection.reason or "Every phase of it was adequate."
+        )
+    rejected = [phase for phase in phases if phase.termination and not phase.termination.adequate]
+    if selection is not None:
+        return Verdict(
+            "Terminal: nothing selected", f"{_rejections(rejected)} No rung was adequate; selected is null."
+        )
+    if experiment.state == "stopped":
+        half = [phase.label for phase in phases if phase.state == "preflight only"]
+        rest = f" The {' and the '.join(half)} ended after its preflight, before any row." if half else ""
+        return Verdict("Stopped", f"{_rejections(rejected)}{rest}")
+    begun = decisions(experiment, phases)
+    if not begun:
+        return Verdict("Not run", "Registered and frozen; no phase has run yet.")
+    last = begun[-1]
+    return Verdict(
+        f"Open: {last.outcome}",
+        f"{last.subject[0].upper()}{last.subject[1:]}: {last.outcome}. Next: {last.next_step}.",
+    )
+
+
+def _rejections(rejected: list[PhaseView]) -> str:
+    if not rejected:
+        return ""
+    rungs = " and ".join(f"{phase.thinking_budget_tokens:,}" for phase in rejected)
+    return f"Rejected at {rungs} thinking tokens."

@@ -1,0 +1,153 @@
+"""Do the authored words agree with the audits? Their numbers are filled in here, or refused here.
+
+A narrative holds placeholders, `{{ rung(49152).loops }}`, and checked literals,
+`{{ rung(49152).loops = 37 }}`. A bare number has no audit to agree with and is refused, and so is a checked
+one that is not what the audit says. No code runs: a path is looked up in plain data.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import fields
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from fitladder.errors import InputRefused
+from fitladder.report.facts import NotRun
+from fitladder.report.view import Narrative
+from fitladder.report.words import NOT_RUN, count, fixed, percent, sizes
+
+__all__ = ["fill", "load_narrative", "parse_narrative"]
+
+_PLACEHOLDER = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
+_SEGMENT = re.compile(r"\s*([a-z][a-z_0-9]*)(?:\(([^()]*)\))?\s*")
+_WORD = re.compile(r"[\w.,+-]*\w")
+_LISTS = ("idea", "question", "found", "matters", "may_not_conclude")
+_WORDS = ("title", "program_primary", "program_secondary", "near_duplicate", "near_duplicate_difference")
+_KINDS = ("experiment", "rehearsal")
+
+
+def load_narrative(path: Path, facts: Mapping[str, Any]) -> Narrative:
+    """`parse_narrative` of a file. Raises InputRefused with the path where it is absent or broken."""
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise InputRefused(f"{path} is absent", need="the authored fields of this experiment") from error
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
+        raise InputRefused(f"{path} cannot be read", got=error) from error
+    return parse_narrative(document, facts, where=str(path))
+
+
+def parse_narrative(document: Any, facts: Mapping[str, Any], *, where: str) -> Narrative:
+    """Authored fields with every number filled in. Raises InputRefused naming the field."""
+    expected = {item.name for item in fields(Narrative)}
+    if not isinstance(document, dict) or document.keys() - {"names"} != expected:
+        got = sorted(map(str, document)) if isinstance(document, dict) else type(document).__name__
+        raise InputRefused(f"{where}: the authored fields", got=got, need=sorted(expected))
+    if document["kind"] not in _KINDS:
+        raise InputRefused(f"{where}: kind", got=repr(document["kind"]), need=" or ".join(_KINDS))
+    names = document.get("names", [])
+    if not isinstance(names, list) or any(
+        not isinstance(name, str) or not name[:1].isalpha() for name in names
+    ):
+        raise InputRefused(f"{where}: names", got=names, need="a list of names that begin with a letter")
+    done: dict[str, Any] = {"kind": document["kind"]}
+    for name in _WORDS:
+        done[name] = _text(document[name], facts, names, f"{where}: {name}")
+    for name in _LISTS:
+        value = document[name]
+        if not isinstance(value, list) or not value:
+            raise InputRefused(f"{where}: {name}", got=type(value).__name__, need="a list of paragraphs")
+        done[name] = tuple(
+            _text(item, facts, names, f"{where}: {name}[{index}]") for index, item in enumerate(value)
+        )
+    return Narrative(**done)
+
+
+def _text(value: Any, facts: Mapping[str, Any], names: list[str], where: str) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise InputRefused(where, got=repr(value), need="words")
+    return fill(value, facts, names=names, where=where)
+
+
+def fill(text: str, facts: Mapping[str, Any], *, names: list[str], where: str) -> str:
+    """The text with its placeholders replaced. `names` are words that may hold digits, such as `H200`."""
+    bare = _PLACEHOLDER.sub(" ", text)
+    for name in sorted(names, key=len, reverse=True):
+        bare = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", " ", bare)
+    if "{{" in bare or "}}" in bare:
+        raise InputRefused(f"{where}: a placeholder is not closed", got=" ".join(text.split())[:80])
+    for match in _WORD.finditer(bare):
+        if any(character.isnumeric() for character in match.group()):
+            raise InputRefused(
+                f"{where}: a bare number that no audit vouches for",
+                got=repr(match.group()),
+                need="a placeholder such as {{ rung(49152).loops }}, or the word under `names`",
+            )
+    return " ".join(_PLACEHOLDER.sub(lambda match: _one(match.group(1), facts, where), text).split(" "))
+
+
+def _one(expression: str, facts: Mapping[str, Any], where: str) -> str:
+    """`path`, `path | versus path`, either with `= literal`."""
+    left, equals, literal = expression.partition("=")
+    path, bar, filtered = left.partition("|")
+    value = _look_up(path, facts, where)
+    if bar:
+        word, _, other = filtered.strip().partition(" ")
+        if word != "versus":
+            raise InputRefused(f"{where}: {expression.strip()}", got=repr(word), need="versus")
+        value = _versus(value, _look_up(other, facts, where), where)
+    printed = _print(value)
+    if equals and " ".join(literal.split()) != printed.replace("\u00a0", " "):
+        raise InputRefused(
+            f"{where}: the authored number disagrees with its audit ({left.strip()})",
+            got=literal.strip(),
+            need=printed,
+            do="correct the narrative; the audit stands",
+        )
+    return printed
+
+
+def _look_up(path: str, facts: Mapping[str, Any], where: str) -> Any:
+    value: Any = facts
+    for part in path.split("."):
+        match = _SEGMENT.fullmatch(part)
+        if match is None:
+            raise InputRefused(f"{where}: no such path", got=repr(path.strip()), need="name(argument).name")
+        for key in (match.group(1), match.group(2)):
+            if isinstance(value, NotRun):
+                return value
+            if key is None:
+                continue
+            if not isinstance(value, Mapping) or key.strip() not in value:
+                known = ", ".join(sorted(value)) if isinstance(value, Mapping) else "nothing below it"
+                raise InputRefused(f"{where}: no such figure ({path.strip()})", got=key.strip(), need=known)
+            value = value[key.strip()]
+    if isinstance(value, Mapping):
+        raise InputRefused(f"{where}: {path.strip()} is no figure", need=f"one of {', '.join(sorted(value))}")
+    return value
+
+
+def _versus(value: Any, other: Any, where: str) -> Any:
+    """How far `value` is from `other`, as a share of `other`, without a sign: words say which way."""
+    if isinstance(value, NotRun) or isinstance(other, NotRun):
+        return NotRun()
+    if not isinstance(value, int | float) or not isinstance(other, int | float) or not other:
+        raise InputRefused(f"{where}: versus", got=f"{value!r} and {other!r}", need="two numbers")
+    return percent(Fraction(abs(value - other)) / Fraction(other), 2)
+
+
+def _print(value: Any) -> str:
+    if isinstance(value, NotRun):
+        return f"({NOT_RUN})"
+    if isinstance(value, Fraction):
+        return percent(value)
+    if isinstance(value, float):
+        return fixed(value)
+    if isinstance(value, tuple):
+        return sizes(value)
+    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
+        return count(value)
+    return str(value)

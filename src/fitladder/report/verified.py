@@ -1,0 +1,236 @@
+"""How does an experiment of this house look on a page? Its verified bundles, audits and approvals, as a view.
+
+Every byte of the bundles is checked before a number of them is shown; audits must be of these bundles and of
+today's rule. Reads below the data folder only, decodes no text.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from fitladder.audit.verdict import SampleVerdict, TerminationAudit
+from fitladder.bundles.inventory import VerifiedRoot, verify_root
+from fitladder.bundles.verify import VerifiedBundle, VerifiedPreflight
+from fitladder.canonical import parse_model, read_json, sha256_file
+from fitladder.errors import LineageError
+from fitladder.protocol.binding import bind
+from fitladder.protocol.experiment import PHASES, Experiment, Phase
+from fitladder.protocol.key import BundleKey
+from fitladder.report.shares import share_of_rate
+from fitladder.report.view import (
+    Capacity,
+    FileEntry,
+    Gate,
+    Generation,
+    Graphs,
+    PhaseView,
+    Sample,
+    SampleKind,
+    Termination,
+)
+from fitladder.report.words import count, sizes
+
+__all__ = ["audit_file", "verified_phases", "verified_root"]
+
+US = 1_000_000
+KIND_OF_ENDING: dict[str, SampleKind] = {
+    "natural_close": "complete",
+    "closed_at_edge": "unresolved contact",
+    "forced_close": "unresolved contact",
+    "eos_inside_thinking": "ended inside thinking",
+}
+
+
+def audit_file(data_dir: Path, key: BundleKey) -> Path:
+    """Where the lineage puts the audit of a phase."""
+    name = key.relative_path.replace("/", "_") + ".json"
+    return data_dir / "audits" / key.experiment_id / "phases" / name
+
+
+def verified_root(data_dir: Path, experiment: Experiment) -> VerifiedRoot | None:
+    """The experiment's bundles, verified under today's binding; None where none lies here."""
+    folder = data_dir / "bundles" / experiment.experiment_id
+    if not folder.is_dir() or not any(folder.iterdir()):
+        return None
+    return verify_root(folder, experiment.experiment_id, bind(experiment))
+
+
+def verified_phases(
+    data_dir: Path, experiment: Experiment, root: VerifiedRoot | None
+) -> tuple[PhaseView, ...]:
+    """Every phase that ran or was begun, and each rung's probe even where it did not, in ladder order."""
+    found: dict[tuple[int, str], PhaseView] = {}
+    begun: tuple[VerifiedBundle | VerifiedPreflight, ...] = (*root.preflights, *root.bundles) if root else ()
+    for one in begun:
+        view = _phase(data_dir, experiment, one)
+        found[view.thinking_budget_tokens, view.phase] = view
+    ordered: list[PhaseView] = []
+    for rung in experiment.rungs:
+        for phase in PHASES:
+            key = (rung.thinking_budget_tokens, phase)
+            if key in found:
+                ordered.append(found[key])
+            elif phase == "probe":
+                ordered.append(_not_run(experiment, rung.thinking_budget_tokens, phase))
+    return tuple(ordered)
+
+
+def _not_run(experiment: Experiment, budget: int, phase: Phase) -> PhaseView:
+    key = BundleKey(experiment_id=experiment.experiment_id, thinking_budget_tokens=budget, phase=phase)
+    return PhaseView(
+        thinking_budget_tokens=budget,
+        phase=phase,
+        arm=key.arm,
+        state="not run",
+        k=experiment.k(phase),
+        records=experiment.records_per_arm,
+        max_num_seqs=experiment.rung(budget).max_num_seqs,
+    )
+
+
+def _phase(data_dir: Path, experiment: Experiment, one: VerifiedBundle | VerifiedPreflight) -> PhaseView:
+    preflight, key = one.preflight, one.key
+    gates = {str(gate["name"]): dict(gate["numbers"]) for gate in preflight.gates}
+    complete = isinstance(one, VerifiedBundle)
+    files = one.files if isinstance(one, VerifiedBundle) else {"preflight.json": one.file}
+    audit = _audit(data_dir, experiment, one) if isinstance(one, VerifiedBundle) else None
+    return PhaseView(
+        thinking_budget_tokens=key.thinking_budget_tokens,
+        phase=key.phase,
+        arm=key.arm,
+        state="complete" if complete else "preflight only",
+        k=preflight.k,
+        records=preflight.records,
+        max_num_seqs=preflight.engine.max_num_seqs,
+        capacity=_capacity(gates.get("kv_fit", {})),
+        graphs=_graphs(gates.get("cuda_graphs", {})),
+        generation=_generation(one) if isinstance(one, VerifiedBundle) else None,
+        termination=_termination(audit) if audit else None,
+        gates=tuple(
+            Gate(name, tuple((figure, _shown(value)) for figure, value in numbers.items()))
+            for name, numbers in gates.items()
+        ),
+        files=tuple(FileEntry(name, record.bytes, record.sha256) for name, record in sorted(files.items())),
+        go_sha256=preflight.go_sha256,
+        go_identity=preflight.go_identity,
+        binding_sha256=preflight.binding.binding_sha256,
+        audit_sha256=sha256_file(audit_file(data_dir, key)) if audit else None,
+        flags=tuple(one.receipt.flags) if isinstance(one, VerifiedBundle) else (),
+    )
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return count(value)
+    if isinstance(value, list | tuple):
+        return sizes(value)
+    return "none" if value is None else str(value)
+
+
+def _capacity(numbers: dict[str, Any]) -> Capacity | None:
+    if not numbers:
+        return None
+    return Capacity(
+        kv_cache_size_tokens=numbers["kv_cache_size_tokens"],
+        block_size_tokens=numbers["block_size_tokens"],
+        active_sequences=numbers["active_sequences"],
+        rounded_tokens_per_sequence=numbers["rounded_tokens_per_sequence"],
+        required_tokens=numbers["required_tokens"],
+        margin_tokens=numbers["margin_tokens"],
+        usable_blocks=numbers["usable_blocks"],
+        required_blocks=numbers["required_blocks"],
+        margin_blocks=numbers["margin_blocks"],
+    )
+
+
+def _graphs(numbers: dict[str, Any]) -> Graphs | None:
+    if not numbers:
+        return None
+    requested, resolved = numbers["requested_sizes"], numbers["resolved_sizes"]
+    return Graphs(
+        mode=numbers["capture"],
+        requested=None if requested is None else tuple(requested),
+        max_requested=numbers["requested_max"],
+        resolved=tuple(resolved or ()),
+        uncovered=numbers["uncovered_widths"],
+        decode_mode=numbers["decode_graph_mode"],
+        full=numbers["has_full_graphs"],
+    )
+
+
+def _generation(bundle: VerifiedBundle) -> Generation:
+    totals, counters = bundle.receipt.totals, bundle.receipt.counters
+    return Generation(
+        sampled_tokens=totals.sampled_tokens,
+        generation_s=(totals.stage1_generation_us + totals.stage2_generation_us) / US,
+        load_s=bundle.engine.engine_load_us / US,
+        preemptions=counters["preemptions"],
+        recomputed_tokens=counters.get("recomputed_tokens"),
+        warnings=tuple(bundle.engine.warnings),
+    )
+
+
+def _audit(data_dir: Path, experiment: Experiment, bundle: VerifiedBundle) -> TerminationAudit | None:
+    """The audit of this very bundle; None before it was made. Raises LineageError on a foreign one."""
+    path = audit_file(data_dir, bundle.key)
+    if not path.is_file():
+        return None
+    audit = parse_model(TerminationAudit, read_json(path), where=str(path), error=LineageError)
+    for name, got, need in (
+        ("bundle", audit.bundle, bundle.key),
+        ("expected_samples", audit.expected_samples, bundle.receipt.rows),
+        ("samples", audit.samples, bundle.receipt.rows),
+        ("loop_rule", audit.loop_rule, experiment.loop_rule),
+        ("thresholds", audit.thresholds, experiment.thresholds),
+    ):
+        if got != need:
+            raise LineageError(
+                f"{path}: {name}",
+                got=got,
+                need=need,
+                do=f"run `fitladder stage audit {bundle.key.experiment_id}`",
+            )
+    return audit
+
+
+def _termination(audit: TerminationAudit) -> Termination:
+    notes = list(audit.warnings)
+    if audit.missing:
+        notes.append(f"incomplete: {len(audit.missing)} of {audit.expected_samples} samples are missing")
+    if audit.eos_inside_thinking:
+        notes.append(f"{audit.eos_inside_thinking} samples ended inside thinking by an end-of-sequence token")
+    return Termination(
+        samples=audit.samples,
+        boundary_contacts=audit.reasoning_boundary_contacts,
+        forced_closes=audit.forced_interventions,
+        answer_restarts_after_natural_close=audit.answer_restarts_after_natural_close,
+        shares=(
+            share_of_rate("loops", audit.periodic_loop_rate),
+            share_of_rate("unresolved", audit.unresolved_cap_contact_rate),
+            share_of_rate("answer limit", audit.answer_limit_contact_rate),
+        ),
+        adequate=audit.adequate,
+        periods_tokens=audit.period_tokens,
+        rows=tuple(_sample(row) for row in audit.rows),
+        burned_tokens=audit.tokens_after_onset,
+        thinking_tokens=audit.thinking_tokens,
+        tail_tokens=audit.loop_rule.tail_tokens,
+        max_period_tokens=audit.largest_period_searched_tokens,
+        notes=tuple(notes),
+    )
+
+
+def _sample(row: SampleVerdict) -> Sample:
+    loop = row.verdict == "periodic_loop"
+    kind: SampleKind = "periodic loop" if loop else KIND_OF_ENDING[row.ending]
+    return Sample(
+        sample_id=f"{row.record_id}#{row.sample_index}",
+        kind=kind,
+        thinking_tokens=row.thinking_tokens,
+        period_tokens=row.period_tokens,
+        matched=row.matched_tokens,
+        compared=row.compared_tokens,
+        onset_token=row.onset_token,
+        burned_tokens=row.tokens_after_onset,
+    )
