@@ -1,0 +1,116 @@
+"""`fitladder audit FILE`: is the model thinking, or looping? Exact periods of anyone's token lists."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fitladder.audit.foreign import ForeignSample, audit_rows, load_rows
+from fitladder.canonical import parse_model
+from fitladder.commands.options import Json, print_json, print_table
+from fitladder.errors import UsageError
+from fitladder.protocol.settings import LoopRule
+
+__all__ = ["audit"]
+
+Column = Annotated[
+    str | None, typer.Option("--column", help="Where the ids are, dotted: token_ids, outputs.*.token_ids.")
+]
+
+
+def audit(
+    target: Annotated[str, typer.Argument(metavar="FILE", help="A .jsonl or .parquet file of token lists.")],
+    *,
+    column: Column = None,
+    id_column: Annotated[str, typer.Option("--id-column", help="What names a row.")] = "id",
+    tail: Annotated[int, typer.Option("--tail", help="How many ids at the end must repeat.")] = 8192,
+    max_period: Annotated[int, typer.Option("--max-period", help="The longest period searched.")] = 2048,
+    min_match: Annotated[str, typer.Option("--min-match", help="Share of ids that must match.")] = "0.99",
+    as_json: Json = False,
+) -> None:
+    """Is the model thinking, or looping? Every row is taken as cut at its budget; no text is read."""
+    path = Path(target)
+    if column is None and not path.exists():
+        raise UsageError(
+            f"no file {target!r}", need="a .jsonl or .parquet file", do="name its id list with --column"
+        )
+    rule = _rule(tail, max_period, min_match)
+    samples = audit_rows(load_rows(path, column or "token_ids", id_column), rule)
+    if as_json:
+        print_json(_document(path, column or "token_ids", rule, samples))
+    else:
+        _print_samples(path, rule, samples)
+
+
+def _rule(tail: int, max_period: int, min_match: str) -> LoopRule:
+    values = {
+        "tail_tokens": tail,
+        "max_period_tokens": max_period,
+        "min_match_rate": min_match,
+        "min_budget_tokens": 1,
+    }
+    return parse_model(LoopRule, values, where="audit options", error=UsageError)
+
+
+def _totals(samples: list[ForeignSample]) -> dict[str, int]:
+    loops = [sample for sample in samples if sample.period_tokens is not None]
+    return {
+        "samples": len(samples),
+        "loops": len(loops),
+        "unresolved": sum(sample.match_rate is not None for sample in samples) - len(loops),
+        "shorter_than_the_tail": sum(sample.match_rate is None for sample in samples),
+        "tokens": sum(sample.tokens for sample in samples),
+        "tokens_after_onset": sum(sample.tokens_after_onset or 0 for sample in loops),
+    }
+
+
+def _document(path: Path, column: str, rule: LoopRule, samples: list[ForeignSample]) -> dict[str, Any]:
+    return {
+        "samples": [
+            {
+                "id": sample.id,
+                "period_tokens": sample.period_tokens,
+                "match_rate": sample.match_rate,
+                "onset_token": sample.onset_token,
+                "tokens": sample.tokens,
+                "tokens_after_onset": sample.tokens_after_onset,
+                "best_lag_tokens": sample.best_lag_tokens,
+                "matched_tokens": sample.matched_tokens,
+                "compared_tokens": sample.compared_tokens,
+                "reason": sample.reason,
+            }
+            for sample in samples
+        ],
+        "totals": _totals(samples),
+        "file": str(path),
+        "column": column,
+        "tail_tokens": rule.tail_tokens,
+        "largest_period_searched_tokens": rule.max_period_tokens,
+        "min_match_rate": str(rule.min_match_rate),
+    }
+
+
+def _print_samples(path: Path, rule: LoopRule, samples: list[ForeignSample]) -> None:
+    totals = _totals(samples)
+    rows: list[tuple[str, ...]] = [
+        (
+            str(sample.id),
+            f"{sample.tokens:,}",
+            "-" if sample.period_tokens is None else f"{sample.period_tokens:,}",
+            "-" if sample.match_rate is None else f"{sample.matched_tokens}/{sample.compared_tokens}",
+            "-" if sample.onset_token is None else f"{sample.onset_token:,}",
+            "-" if sample.tokens_after_onset is None else f"{sample.tokens_after_onset:,}",
+            sample.reason or "loop",
+        )
+        for sample in samples
+    ]
+    heads = ("id", "ids", "period", "matched", "onset", "after onset", "verdict")
+    print_table(
+        f"{path}: last {rule.tail_tokens:,} ids, periods 1 to {rule.max_period_tokens:,}", heads, rows
+    )
+    typer.echo(
+        f"{totals['loops']} of {totals['samples']} loop and spent {totals['tokens_after_onset']:,} of "
+        f"{totals['tokens']:,} ids after the loop began. {totals['unresolved']} unresolved: no period up to "
+        f"{rule.max_period_tokens:,} was found in them, which is no proof that they do not loop. "
+        f"{totals['shorter_than_the_tail']} shorter than the tail: nothing is claimed."
+    )
