@@ -1,0 +1,130 @@
+"""The step loop against a small stand-in for vLLM's engine and scheduler."""
+
+from collections import deque
+from types import SimpleNamespace
+
+import pytest
+
+from fitladder.engine.step_loop import Submission, count_steps, run_steps
+from fitladder.errors import EngineFailed
+from fitladder.planner.admission import SpacedAdmission
+from fitladder.planner.pool import Pool
+
+BLOCK = 4
+
+
+class StandIn:
+    """One token a step for each running sequence; blocks of 4; no preemption, it dies instead."""
+
+    def __init__(self, width, blocks):
+        self.width, self.scheduler = width, self
+        self.running, self.waiting = [], deque()
+        self.kv_cache_manager = SimpleNamespace(block_pool=self)
+        self.num_gpu_blocks = blocks + 1
+        self.peak_blocks = 0
+
+    def get_num_free_blocks(self):
+        return self.num_gpu_blocks - 1 - self.used()
+
+    def used(self):
+        return sum(-(-max(1, one.num_computed_tokens) // BLOCK) for one in self.running)
+
+    def add_request(self, name, prompt, parameters):
+        self.waiting.append(
+            SimpleNamespace(
+                request_id=name, num_tokens=prompt, num_prompt_tokens=prompt, num_output_tokens=0,
+                num_computed_tokens=0, max_tokens=parameters,
+            )
+        )  # fmt: skip
+
+    def has_unfinished_requests(self):
+        return bool(self.running or self.waiting)
+
+    def schedule(self):
+        while self.waiting and len(self.running) < self.width:
+            self.running.append(self.waiting.popleft())
+        scheduled = {one.request_id: one.num_tokens - one.num_computed_tokens for one in self.running}
+        for one in self.running:
+            one.num_computed_tokens = one.num_tokens
+        self.peak_blocks = max(self.peak_blocks, self.used())
+        if self.used() > self.num_gpu_blocks - 1:
+            raise RuntimeError("a real engine would preempt here")
+        return SimpleNamespace(
+            num_scheduled_tokens=scheduled,
+            total_num_scheduled_tokens=sum(scheduled.values()),
+            preempted_req_ids=set(),
+        )
+
+    def step(self):
+        self.schedule()
+        done = []
+        for one in list(self.running):
+            one.num_tokens += 1
+            one.num_output_tokens += 1
+            if one.num_output_tokens == one.max_tokens:
+                self.running.remove(one)
+                result = SimpleNamespace(token_ids=[0] * one.max_tokens)
+                done.append(SimpleNamespace(request_id=one.request_id, finished=True, outputs=[result]))
+        return done
+
+
+def submissions(prompts, length):
+    return [Submission(str(n), prompt, length, prompt, length) for n, prompt in enumerate(prompts)]
+
+
+def run(engine, jobs, policy=None, seen=None):
+    counts = count_steps(engine)
+    finished = run_steps(
+        engine,
+        engine,
+        jobs,
+        policy=policy,
+        counts=counts,
+        on_progress=(seen if seen is not None else []).append,
+        progress_interval_s=0.0,
+    )
+    return finished, counts
+
+
+def test_everything_is_handed_over_at_once_and_counted():
+    engine, seen = StandIn(width=2, blocks=100), []
+    finished, counts = run(engine, submissions([3, 3, 3], 5), seen=seen)
+    assert set(finished) == {"0", "1", "2"}
+    assert (counts.steps, counts.widest_step, counts.preemptions) == (10, 2, 0)
+    assert counts.scheduled_tokens == 3 * (3 + 5 - 1)
+    assert counts.scheduled_sequences == 15
+    first, last = seen[0], seen[-1]
+    assert (first.running_seqs, first.waiting_seqs, first.sampled_tokens) == (2, 1, 2)
+    assert (last.running_seqs, last.sampled_tokens, last.kv_used_blocks) == (0, 15, 0)
+
+
+def test_spaced_admission_keeps_a_pool_that_greedy_width_overflows():
+    prompts, length, blocks = [5] * 12, 40, 30
+    with pytest.raises(RuntimeError, match="would preempt"):
+        run(StandIn(width=6, blocks=blocks), submissions(prompts, length))
+    engine = StandIn(width=6, blocks=blocks)
+    policy = SpacedAdmission(
+        pool=Pool(usable_blocks=blocks, block_size_tokens=BLOCK),
+        prompt_tokens=prompts,
+        max_new_tokens=length,
+        max_num_seqs=6,
+        max_num_batched_tokens=256,
+    )
+    finished, counts = run(engine, submissions(prompts, length), policy)
+    assert len(finished) == 12
+    assert engine.peak_blocks <= blocks
+    fitted = blocks // Pool(blocks, BLOCK).peak_blocks(5, length)
+    assert counts.steps < -(-12 // fitted) * length  # better than waves of the fitted width
+
+
+def test_admission_that_never_admits_is_an_engine_failure():
+    never = SimpleNamespace(next_step=lambda *_: None, record_end=lambda _: None)
+    with pytest.raises(EngineFailed, match="stands still"):
+        run(StandIn(width=2, blocks=100), submissions([3], 5), never)
+
+
+def test_an_output_nobody_asked_for_is_an_engine_failure():
+    engine = StandIn(width=2, blocks=100)
+    engine.add_request("stray", 2, 1)
+    with pytest.raises(EngineFailed, match="nobody made"):
+        run(engine, submissions([3], 5))
