@@ -6,10 +6,18 @@ Missing pieces are shown as not run; broken ones refuse. The same records give t
 from pathlib import Path
 from typing import Any
 
+from fitladder.bundles.inventory import VerifiedRoot
+from fitladder.canonical import sha256_file
 from fitladder.errors import LineageError, RegistrationError
+from fitladder.ladder.authorise import NextPhase, next_phase
+from fitladder.lineage.audits import outcomes
+from fitladder.lineage.load import load_bundles
+from fitladder.lineage.places import selection_path
+from fitladder.lineage.stages.selection import load_selection
 from fitladder.protocol.binding import bind
 from fitladder.protocol.experiment import Experiment
 from fitladder.protocol.registry import Registry
+from fitladder.report.answers import load_answers
 from fitladder.report.approvals import approval_lines, approvals_note
 from fitladder.report.compared import diagnostic_rows, phase_rows
 from fitladder.report.compose import compose
@@ -20,14 +28,13 @@ from fitladder.report.log import load_log
 from fitladder.report.markdown import render_markdown
 from fitladder.report.narrative import load_narrative
 from fitladder.report.page import render_html
+from fitladder.report.plans import refused_plans
 from fitladder.report.recorded import History
 from fitladder.report.registered import protocol_rows
-from fitladder.report.verified import verified_phases, verified_root
+from fitladder.report.verified import verified_audits, verified_phases
 from fitladder.report.view import Comparison, ExperimentView, FileEntry, PhaseView, Selection
 
 __all__ = ["build_report", "load_view", "render_page"]
-
-DIAGNOSTICS = ("qwen35_4b_verified_macro_long_context_rerun",)
 
 
 def build_report(experiment_id: str, data_dir: Path, registry: Registry) -> tuple[str, str]:
@@ -45,20 +52,21 @@ def load_view(experiment_id: str, data_dir: Path, registry: Registry) -> Experim
     """Everything that the page of this experiment shows."""
     experiment = registry.experiment(experiment_id)
     history = load_history(data_dir, experiment_id)
-    root = verified_root(data_dir, experiment)
+    root = load_bundles(data_dir, experiment)
     if history is not None and root is not None:
         raise LineageError(
             f"{experiment_id} has both registered history and bundles",
             need="one source; they are never mixed",
         )
     phases = history_phases(history, experiment) if history else verified_phases(data_dir, experiment, root)
-    selection = history_selection(history) if history else _selection(data_dir, experiment)
+    due = None if history else _due(data_dir, experiment, root)
+    selection = history_selection(history) if history else _selection(data_dir, experiment, due)
     comparisons = _comparisons(data_dir, registry, experiment, phases)
     approvals = approval_lines(data_dir, experiment_id)
     narrative = load_narrative(
         data_dir / "narratives" / f"{experiment_id}.yaml", _facts(experiment, phases, comparisons)
     )
-    status = verdict(experiment, phases, selection)
+    status = verdict(experiment, phases, selection, due)
     binding = (history.binding_sha256 if history else None) or bind(experiment).binding_sha256
     return ExperimentView(
         experiment_id=experiment_id,
@@ -74,12 +82,14 @@ def load_view(experiment_id: str, data_dir: Path, registry: Registry) -> Experim
         data=tuple((name, digest) for name, digest in experiment.data.items()),
         narrative=narrative,
         phases=phases,
+        refused_plans=refused_plans(experiment, phases) if narrative.kind == "rehearsal" else (),
         approvals=approvals,
         approvals_note=HISTORIC_APPROVALS
         if history and not approvals
         else approvals_note(experiment, approvals, signing=bool(registry.reviewers)),
         decisions=decisions(experiment, phases),
         selection=selection,
+        answers=load_answers(data_dir, experiment_id),
         comparisons=comparisons,
         files=_files(history),
         commands=_commands(experiment_id, historic=history is not None),
@@ -139,8 +149,28 @@ def _comparisons(
     return (*ancestors, *phase_rows(experiment.experiment_id, phases)) if ancestors else ()
 
 
-def _selection(data_dir: Path, experiment: Experiment) -> Selection | None:
-    return None
+def _due(data_dir: Path, experiment: Experiment, root: VerifiedRoot | None) -> NextPhase | None:
+    """What the ladder authorises after the verified history; None while an audit of it is missing."""
+    audits = verified_audits(data_dir, experiment, root)
+    if audits is None:
+        return None
+    return next_phase(experiment, outcomes(root, audits, experiment) if root else ())
+
+
+def _selection(data_dir: Path, experiment: Experiment, due: NextPhase | None) -> Selection | None:
+    """The decision that stands. Raises LineageError where the bundles no longer give it."""
+    found = load_selection(data_dir, experiment.experiment_id)
+    if found is None:
+        return None
+    if due is None or due.state not in ("selected", "exhausted", "stopped", "terminal"):
+        raise LineageError(
+            f"{selection_path(data_dir, experiment.experiment_id)} decides what bundles and audits do not",
+            got=found.reason,
+            need=due.reason if due else "an audit of every bundle",
+            do=f"run `dvc pull bundles@{experiment.experiment_id}`",
+        )
+    digest = sha256_file(selection_path(data_dir, experiment.experiment_id))
+    return Selection(found.passed, found.selected, digest, f"{found.reason[0].upper()}{found.reason[1:]}.")
 
 
 def _files(history: History | None) -> tuple[FileEntry, ...]:

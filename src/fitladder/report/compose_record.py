@@ -1,7 +1,7 @@
 """What was frozen, who allowed it, what did gates and ladder say, and how is all that checked?"""
 
 from fitladder.report.document import Block, Callout, Commands, Facts, Heading, Para, Section, Table, Tone
-from fitladder.report.view import ExperimentView
+from fitladder.report.view import Answers, ExperimentView
 from fitladder.report.words import byte_size, count
 
 __all__ = [
@@ -121,8 +121,23 @@ def ladder_section(view: ExperimentView) -> Section:
         blocks.append(Callout(f"Terminal: pass: false, selected: null. {end.reason}", "bad"))
     if end is not None and end.sha256:
         blocks.append(Facts((("Selection, SHA-256", end.sha256),)))
+    if view.answers is not None:
+        blocks += _answers(view.answers)
     blocks.append(Para("No phase advances by itself: each needs its own GO, and nothing crosses a rung."))
     return Section("ladder", "Ladder decision", tuple(blocks))
+
+
+def _answers(found: Answers) -> list[Block]:
+    """The semantic gates; one sentence where no answer was read."""
+    blocks: list[Block] = [Heading("Semantic gates")]
+    if not found.gates:
+        return [*blocks, Callout(found.sentence, "open")]
+    return [
+        *blocks,
+        Callout(found.sentence, "good" if found.passed else "bad"),
+        Table("The three gates", ("gate", "got", "need", "outcome"), found.gates),
+        Table("The two arms", ("arm", "answers parsed", "reuse tasks", "no-reuse tasks"), found.arms),
+    ]
 
 
 def artifacts_section(view: ExperimentView) -> Section:

@@ -5,6 +5,7 @@ The rule is the ladder's; this only says it. A rejection authorises the next run
 
 from dataclasses import dataclass
 
+from fitladder.ladder.authorise import NextPhase
 from fitladder.protocol.experiment import PHASES, Experiment
 from fitladder.report.compose_results import share_sentence
 from fitladder.report.view import Decision, PhaseView, Selection
@@ -73,8 +74,13 @@ def rung_reached(phases: tuple[PhaseView, ...]) -> str:
     return f"{begun[-1].label} ({begun[-1].state})" if begun else "none yet"
 
 
-def verdict(experiment: Experiment, phases: tuple[PhaseView, ...], selection: Selection | None) -> Verdict:
-    """The status line of the page."""
+def verdict(
+    experiment: Experiment,
+    phases: tuple[PhaseView, ...],
+    selection: Selection | None,
+    due: NextPhase | None,
+) -> Verdict:
+    """The status line of the page. `due`: what the ladder says next, where it can be told."""
     if selection is not None and selection.passed:
         rung = f"{selection.selected_budget_tokens:,}" if selection.selected_budget_tokens else "none"
         return Verdict(
@@ -90,13 +96,11 @@ def verdict(experiment: Experiment, phases: tuple[PhaseView, ...], selection: Se
         rest = f" The {' and the '.join(half)} ended after its preflight, before any row." if half else ""
         return Verdict("Stopped", f"{_rejections(rejected)}{rest}")
     begun = decisions(experiment, phases)
+    rest = f" Next: {due.reason}." if due is not None else ""
     if not begun:
-        return Verdict("Not run", "Registered and frozen; no phase has run yet.")
+        return Verdict("Not run", f"Registered and frozen; no phase has run yet.{rest}")
     last = begun[-1]
-    return Verdict(
-        f"Open: {last.outcome}",
-        f"{last.subject[0].upper()}{last.subject[1:]}: {last.outcome}. Next: {last.next_step}.",
-    )
+    return Verdict(f"Open: {last.outcome}", f"{last.subject[0].upper()}{last.subject[1:]}.{rest}")
 
 
 def _rejections(rejected: list[PhaseView]) -> str:

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from fitladder.audit.verdict import SampleVerdict, TerminationAudit
-from fitladder.bundles.inventory import VerifiedRoot, verify_root
+from fitladder.bundles.inventory import VerifiedRoot
 from fitladder.bundles.verify import VerifiedBundle, VerifiedPreflight
 from fitladder.canonical import parse_model, read_json, sha256_file
 from fitladder.errors import LineageError
-from fitladder.protocol.binding import bind
+from fitladder.lineage.places import audit_path
 from fitladder.protocol.experiment import PHASES, Experiment, Phase
 from fitladder.protocol.key import BundleKey
 from fitladder.report.shares import share_of_rate
@@ -29,7 +29,7 @@ from fitladder.report.view import (
 )
 from fitladder.report.words import count, sizes
 
-__all__ = ["audit_file", "verified_phases", "verified_root"]
+__all__ = ["verified_audits", "verified_phases"]
 
 US = 1_000_000
 KIND_OF_ENDING: dict[str, SampleKind] = {
@@ -38,20 +38,6 @@ KIND_OF_ENDING: dict[str, SampleKind] = {
     "forced_close": "unresolved contact",
     "eos_inside_thinking": "ended inside thinking",
 }
-
-
-def audit_file(data_dir: Path, key: BundleKey) -> Path:
-    """Where the lineage puts the audit of a phase."""
-    name = key.relative_path.replace("/", "_") + ".json"
-    return data_dir / "audits" / key.experiment_id / "phases" / name
-
-
-def verified_root(data_dir: Path, experiment: Experiment) -> VerifiedRoot | None:
-    """The experiment's bundles, verified under today's binding; None where none lies here."""
-    folder = data_dir / "bundles" / experiment.experiment_id
-    if not folder.is_dir() or not any(folder.iterdir()):
-        return None
-    return verify_root(folder, experiment.experiment_id, bind(experiment))
 
 
 def verified_phases(
@@ -72,6 +58,15 @@ def verified_phases(
             elif phase == "probe":
                 ordered.append(_not_run(experiment, rung.thinking_budget_tokens, phase))
     return tuple(ordered)
+
+
+def verified_audits(
+    data_dir: Path, experiment: Experiment, root: VerifiedRoot | None
+) -> tuple[TerminationAudit, ...] | None:
+    """The audit of every complete bundle; None while one of them was not made."""
+    found = [_audit(data_dir, experiment, bundle) for bundle in root.bundles] if root else []
+    audits = tuple(audit for audit in found if audit is not None)
+    return audits if len(audits) == len(found) else None
 
 
 def _not_run(experiment: Experiment, budget: int, phase: Phase) -> PhaseView:
@@ -113,7 +108,7 @@ def _phase(data_dir: Path, experiment: Experiment, one: VerifiedBundle | Verifie
         go_sha256=preflight.go_sha256,
         go_identity=preflight.go_identity,
         binding_sha256=preflight.binding.binding_sha256,
-        audit_sha256=sha256_file(audit_file(data_dir, key)) if audit else None,
+        audit_sha256=sha256_file(audit_path(data_dir, key)) if audit else None,
         flags=tuple(one.receipt.flags) if isinstance(one, VerifiedBundle) else (),
     )
 
@@ -173,7 +168,7 @@ def _generation(bundle: VerifiedBundle) -> Generation:
 
 def _audit(data_dir: Path, experiment: Experiment, bundle: VerifiedBundle) -> TerminationAudit | None:
     """The audit of this very bundle; None before it was made. Raises LineageError on a foreign one."""
-    path = audit_file(data_dir, bundle.key)
+    path = audit_path(data_dir, bundle.key)
     if not path.is_file():
         return None
     audit = parse_model(TerminationAudit, read_json(path), where=str(path), error=LineageError)

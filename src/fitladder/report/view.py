@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 __all__ = [
+    "Answers",
     "Approval",
     "Capacity",
     "Comparison",
@@ -229,6 +230,16 @@ class Selection:
 
 
 @dataclass(frozen=True)
+class Answers:
+    """What the semantic gates said of a selected matrix, or why nothing was decoded."""
+
+    passed: bool
+    sentence: str
+    gates: tuple[tuple[str, str, str, str], ...]
+    arms: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
 class Comparison:
     """One row of the descriptive table across experiments; it cites its source and pools nothing."""
 
@@ -298,6 +309,7 @@ class ExperimentView:
     approvals_note: str = ""
     decisions: tuple[Decision, ...] = ()
     selection: Selection | None = None
+    answers: Answers | None = None
     comparisons: tuple[Comparison, ...] = ()
     files: tuple[FileEntry, ...] = ()
     commands: tuple[tuple[str, str], ...] = ()

@@ -160,7 +160,7 @@ def timeline_chart(label: str, samples: Sequence[Sample], budget_tokens: int, *,
         title=f"Loop timeline, {label}",
         svg=render_svg(made, name),
         alt=f"{label}: one row for each of {len(samples)} samples. {loops} end in a periodic loop; "
-        f"{burned:,} of {total:,} thinking tokens ({percent(burned / (total or 1))}) followed a loop's onset.",
+        f"{burned:,} of {total:,} thinking tokens ({percent(burned / (total or 1))}) follow an onset.",
         columns=(
             "no.",
             "sample",

@@ -1,0 +1,48 @@
+"""What were the answers of a selected matrix worth, or why was none read? The semantic report, for a page.
+
+Reads one file that semantics@X made; counts and gates only, no answer text.
+"""
+
+from pathlib import Path
+
+from fitladder.canonical import parse_model, read_json
+from fitladder.errors import LineageError
+from fitladder.lineage.places import semantics_path
+from fitladder.report.view import Answers
+from fitladder.semantics.analyse import Ineligible, SemanticReport
+
+__all__ = ["load_answers"]
+
+
+def load_answers(data_dir: Path, experiment_id: str) -> Answers | None:
+    """The semantic result; None before its stage ran. Raises LineageError on a foreign or broken file."""
+    path = semantics_path(data_dir, experiment_id)
+    if not path.is_file():
+        return None
+    plain = read_json(path, error=LineageError)
+    if not isinstance(plain, dict) or plain.get("experiment_id") != experiment_id:
+        raise LineageError(f"{path} is not of this experiment", need=experiment_id)
+    body = plain.get("semantics")
+    if isinstance(body, dict) and body.get("eligible") is False:
+        found = parse_model(Ineligible, body, where=str(path), error=LineageError)
+        return Answers(False, f"No answer was read: {found.reason}.", (), ())
+    report = parse_model(SemanticReport, body, where=str(path), error=LineageError)
+    return Answers(
+        passed=report.is_passed,
+        sentence=report.verdict,
+        gates=tuple(
+            (gate.name.replace("_", " "), gate.got, gate.need, "passed" if gate.is_passed else "failed")
+            for gate in report.gates
+        ),
+        arms=tuple(
+            (
+                arm.replace("_", " "),
+                f"{figures.parsed_samples} of {figures.samples}",
+                *(
+                    f"{split.solved_tasks} of {split.tasks} solved, {split.oracle_solved_tasks} by any sample"
+                    for split in (figures.reuse, figures.no_reuse)
+                ),
+            )
+            for arm, figures in report.arms.items()
+        ),
+    )
