@@ -39,6 +39,12 @@ class VerifiedRoot:
     repairs: tuple[CatalogEntry, ...]  # catalog steps that an interrupted writer still owes
 
     @property
+    def links(self) -> list[VerifiedBundle | VerifiedPreflight]:
+        """Bundles and mere preflights together, in sequence."""
+        both: list[VerifiedBundle | VerifiedPreflight] = [*self.bundles, *self.preflights]
+        return sorted(both, key=lambda one: one.preflight.sequence)
+
+    @property
     def used_go_sha256s(self) -> frozenset[str]:
         """Every GO that some preflight names."""
         return frozenset(entry.go_sha256 for entry in (*self.catalog.entries, *self.repairs))
