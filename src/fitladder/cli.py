@@ -22,8 +22,16 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "plan": ("fitladder.commands.plan:plan", "How many sequences fit at this context length?"),
     "gate": ("fitladder.commands.gate:gate", "Run the live gates on recorded engine facts."),
     "audit": ("fitladder.commands.audit:audit", "Is the model thinking, or looping?"),
+    "lineage": (
+        "fitladder.commands.lineage:app",
+        "Bring bundles into DVC; check its record against receipts.",
+    ),
     "stage": ("fitladder.commands.stage:stage", "One stage of dvc.yaml for one experiment."),
+    "report": ("fitladder.commands.report:report", "The page of an experiment, from verified records."),
+    "log": ("fitladder.commands.log:log", "Append a line to an experiment's running log."),
     "verify": ("fitladder.commands.verify:verify", "Re-verify every byte against its receipt."),
+    "attest": ("fitladder.commands.attest:attest", "State the receipt chain for other people's tools."),
+    "manifest": ("fitladder.commands.manifest:manifest", "What belongs to an experiment, and who needs it."),
 }
 
 

@@ -39,7 +39,7 @@ def stage(
     check_registered(registry, params.with_name("dvc.yaml"))
     module, _, attribute = STAGES[name].partition(":")
     run: Any = getattr(importlib.import_module(module), attribute)
-    line = run(registry, experiment, data)
+    line = run(registry, experiment, data.absolute())
     if as_json:
         print_json({"stage": name, "experiment_id": experiment, "done": line})
     else:

@@ -6,13 +6,14 @@ An absent bundle is never taken for one that was not made yet: what dvc.lock rec
 from pathlib import Path
 
 from fitladder.bundles.inventory import VerifiedRoot, verify_root
+from fitladder.bundles.verify import VerifiedBundle, VerifiedPreflight
 from fitladder.errors import BundleTampered, LineageError
 from fitladder.lineage.lockfile import load_lock
 from fitladder.lineage.places import bundles_folder
 from fitladder.protocol.binding import bind
 from fitladder.protocol.experiment import Experiment
 
-__all__ = ["LOCK_FILE", "load_bundles"]
+__all__ = ["LOCK_FILE", "begun", "load_bundles"]
 
 LOCK_FILE = "dvc.lock"
 
@@ -30,6 +31,11 @@ def load_bundles(data_dir: Path, experiment: Experiment) -> VerifiedRoot | None:
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return None
     return verify_root(folder, experiment.experiment_id, bind(experiment))
+
+
+def begun(found: VerifiedRoot) -> tuple[VerifiedBundle | VerifiedPreflight, ...]:
+    """Every phase that has a preflight, complete or not."""
+    return (*found.bundles, *found.preflights)
 
 
 def _check_recorded(folder: Path, lock_file: Path, experiment_id: str) -> None:

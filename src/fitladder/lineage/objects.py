@@ -55,19 +55,27 @@ def read_listing(stores: Sequence[Store], md5: str, *, where: str) -> dict[str, 
     raise _missing(stores, md5, f"the listing of {where}")
 
 
-def check_objects(needed: Iterable[tuple[str, str]], stores: Sequence[Store]) -> None:
-    """Every (md5, its owner) is in each store, whole. Raises LineageError at the first that is not."""
+def check_objects(
+    needed: Iterable[tuple[str, str]], required: Sequence[Store], others: Sequence[Store] = ()
+) -> None:
+    """Every (md5, its owner) is in each required store, whole; what another store has of it is whole too.
+
+    Raises LineageError at the first that is not, naming the object and every place looked in.
+    """
     for md5, owner in needed:
-        absent = [store for store in stores if not _whole(store, md5)]
-        if absent:
-            raise _missing(absent, md5, owner)
+        having = [store for store in (*required, *others) if _whole(store, md5)]
+        if any(store not in having for store in required):
+            raise _missing((*required, *others), md5, owner, having)
 
 
-def _missing(looked: Sequence[Store], md5: str, owner: str) -> LineageError:
-    places = "; ".join(f"{store.name} at {store.path(md5)}" for store in looked)
+def _missing(looked: Sequence[Store], md5: str, owner: str, having: Sequence[Store] = ()) -> LineageError:
+    places = (
+        f"{'there' if store in having else 'nothing'} in {store.name} at {store.path(md5)}"
+        for store in looked
+    )
     return LineageError(
         f"object {md5} of {owner} is missing",
-        got=f"nothing in {places}",
-        need="the object there",
-        do="`dvc fetch` it from a remote or `dvc push` it from a checkout that has it",
+        got="; ".join(places),
+        need="the object in the cache and in the remote that it was pushed to",
+        do="restore it with `dvc fetch` or `dvc push`, from wherever it is whole",
     )

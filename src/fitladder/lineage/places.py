@@ -10,6 +10,7 @@ __all__ = [
     "bundles_folder",
     "prompts_folder",
     "report_paths",
+    "sealed_paths",
     "selection_path",
     "semantics_path",
 ]
@@ -50,3 +51,10 @@ def report_paths(data_dir: Path, experiment_id: str) -> tuple[Path, Path]:
     """The page and its Markdown twin."""
     folder = data_dir / "reports"
     return folder / f"{experiment_id}.html", folder / f"{experiment_id}.md"
+
+
+def sealed_paths(data_dir: Path, experiment_id: str) -> tuple[Path, ...]:
+    """What no content-blind pass may open: hidden examples, and everything that came of decoded answers."""
+    page, twin = report_paths(data_dir, experiment_id)
+    hidden = data_dir / "inputs" / experiment_id / "hidden.json"
+    return hidden, semantics_path(data_dir, experiment_id), page, twin

@@ -7,6 +7,7 @@ under; what comes after depends on the audits alone.
 from fractions import Fraction
 from pathlib import Path
 
+from fitladder.audit.sealed import content_blind
 from fitladder.audit.termination import TerminationAudit
 from fitladder.bundles.layout import RECEIPT
 from fitladder.bundles.verify import VerifiedBundle
@@ -15,7 +16,7 @@ from fitladder.lineage.audits import audit_bundle
 from fitladder.lineage.figures import PhaseFigures, RateFigure, write_figures
 from fitladder.lineage.load import load_bundles
 from fitladder.lineage.outputs import write_file, write_folder
-from fitladder.lineage.places import audit_path, audits_folder
+from fitladder.lineage.places import audit_path, audits_folder, sealed_paths
 from fitladder.protocol.binding import bind
 from fitladder.protocol.registry import Registry
 
@@ -31,9 +32,10 @@ RATES = {
 def make_audit(registry: Registry, experiment_id: str, data_dir: Path) -> str:
     """Write `phases/`, `receipts.json`, `code.json` and figures (figures.py). Raises as load_bundles does."""
     experiment = registry.experiment(experiment_id)
-    found = load_bundles(data_dir, experiment)
-    bundles = found.bundles if found else ()
-    audits = [audit_bundle(bundle, experiment) for bundle in bundles]
+    with content_blind(sealed_paths(data_dir, experiment_id)):
+        found = load_bundles(data_dir, experiment)
+        bundles = found.bundles if found else ()
+        audits = [audit_bundle(bundle, experiment) for bundle in bundles]
     folder = audits_folder(data_dir, experiment_id)
     write_folder(
         folder / "phases",

@@ -8,10 +8,9 @@ from itertools import zip_longest
 from pathlib import Path
 
 from fitladder.bundles.inventory import VerifiedRoot
-from fitladder.bundles.verify import VerifiedBundle, VerifiedPreflight
 from fitladder.canonical import read_json
 from fitladder.errors import BundleError
-from fitladder.lineage.load import load_bundles
+from fitladder.lineage.load import begun, load_bundles
 from fitladder.lineage.places import bundles_folder, prompts_folder
 from fitladder.protocol.registry import Registry
 
@@ -33,8 +32,7 @@ def check_bundles(registry: Registry, experiment_id: str, data_dir: Path) -> str
 def check_prompts(found: VerifiedRoot, data_dir: Path) -> None:
     """Every phase was given exactly the prompts of `data/prompts/X`, in order. Raises BundleError."""
     folder = prompts_folder(data_dir, found.catalog.experiment_id)
-    everything: list[VerifiedBundle | VerifiedPreflight] = [*found.bundles, *found.preflights]
-    for one in everything:
+    for one in begun(found):
         path = folder / f"{one.key.arm}.json"
         need = [
             (row["id"], row["rendered_prompt_sha256"], row["prompt_tokens"])

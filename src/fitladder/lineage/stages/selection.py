@@ -7,9 +7,9 @@ the phases ran under. A decision that stands is never replaced.
 from pathlib import Path
 from typing import Any
 
+from fitladder.audit.sealed import content_blind
 from fitladder.audit.verdict import TerminationAudit
 from fitladder.bundles.inventory import VerifiedRoot
-from fitladder.bundles.verify import VerifiedBundle, VerifiedPreflight
 from fitladder.canonical import canonical_bytes, parse_model, read_json
 from fitladder.errors import BindingChanged, LineageError
 from fitladder.ladder.authorise import next_phase
@@ -17,9 +17,9 @@ from fitladder.ladder.outcome import PhaseOutcome
 from fitladder.ladder.select import Selection, finalise
 from fitladder.ladder.walk import walk
 from fitladder.lineage.audits import audit_bundle, outcomes
-from fitladder.lineage.load import load_bundles
+from fitladder.lineage.load import begun, load_bundles
 from fitladder.lineage.outputs import write_file
-from fitladder.lineage.places import audits_folder, selection_path
+from fitladder.lineage.places import audits_folder, sealed_paths, selection_path
 from fitladder.protocol.binding import bind, moved
 from fitladder.protocol.experiment import Experiment
 from fitladder.protocol.registry import Registry
@@ -34,7 +34,8 @@ def make_selection(registry: Registry, experiment_id: str, data_dir: Path) -> st
     """
     experiment = registry.experiment(experiment_id)
     existing = load_selection(data_dir, experiment_id)
-    recorded, recomputed = recomputed_history(data_dir, experiment)
+    with content_blind(sealed_paths(data_dir, experiment_id)):
+        recorded, recomputed = recomputed_history(data_dir, experiment)
     position = walk(experiment, recomputed)
     path = selection_path(data_dir, experiment_id)
     if position.state in ("selected", "exhausted"):
@@ -90,8 +91,7 @@ def _recorded_audit(path: Path) -> TerminationAudit:
 def check_whole_binding(found: VerifiedRoot, experiment: Experiment) -> None:
     """Decisions need the whole binding of the phases, decision code too. Raises BindingChanged."""
     now = bind(experiment)
-    begun: list[VerifiedBundle | VerifiedPreflight] = [*found.bundles, *found.preflights]
-    for one in begun:
+    for one in begun(found):
         before = one.preflight.binding
         if before.binding_sha256 != now.binding_sha256:
             first = next(iter(moved(before, now)), None)

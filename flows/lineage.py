@@ -1,0 +1,41 @@
+"""Lineage: bundles from the external root into DVC, pushed, audited anew, reported.
+
+Nothing is committed to Git here; the last card says what to type. Run again, it goes on where it stopped.
+"""
+
+from pathlib import Path
+
+from prefect import flow
+
+from fitladder.bundles.root import resolve_root
+from fitladder.lineage.dvc import Dvc
+from fitladder.lineage.remotes import check_settings
+from fitladder.lineage.run import Carried, carried, run_lineage
+from fitladder.phase.house import house_here
+from fitladder.protocol.registry import load_registry
+from tasks import lineage as steps
+
+__all__ = ["lineage", "run_lineage"]
+
+
+@flow(name="lineage")
+def lineage(experiment: str, root: str | None = None, pushes: bool = True) -> Carried:
+    """Bring an experiment's bundles in. `root`: the external root; the registered one where left out."""
+    house = house_here()
+    registry = load_registry(house.params)
+    source = (
+        Path(root)
+        if root
+        else resolve_root(
+            registry.experiment(experiment), house.environment, others=registry.experiments.values()
+        )
+    )
+    dvc = Dvc(house.folder, house.environment)
+    check_settings(house.folder)
+    ingested = steps.bring_in(dvc, experiment, source)
+    steps.reproduce(dvc, experiment)
+    pushed_to = steps.push(dvc, experiment) if pushes else None
+    steps.check(dvc, experiment, pushed_to)
+    done = carried(house.folder, ingested, pushed_to)
+    steps.show(done)
+    return done
