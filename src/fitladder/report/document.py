@@ -75,6 +75,7 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
     numeric: frozenset[int] = frozenset()
     folded: bool = False  # behind a summary
+    links: tuple[str | None, ...] = ()  # one a row, on its first cell
     row_headers: bool = False  # the first column names its row
     kind: Literal["table"] = "table"
 

@@ -69,6 +69,10 @@ def _block(block: Block) -> list[str]:
     return lines
 
 
+def _strip(rows: tuple[tuple[str, str], ...]) -> list[str]:
+    return [*_table(("", ""), rows), ""] if rows else []
+
+
 def render_markdown(document: Document) -> str:
     """The whole document, the same bytes for the same document."""
     lines = [
@@ -78,8 +82,7 @@ def render_markdown(document: Document) -> str:
         "",
         f"**{_text(document.verdict)}** {_text(document.lead)}",
         "",
-        *_table(("", ""), document.strip),
-        "",
+        *_strip(document.strip),
     ]
     for warning in document.warnings:
         lines += [f"> **{_text(warning)}**", ""]

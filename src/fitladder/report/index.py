@@ -1,0 +1,128 @@
+"""Which experiments are there, and where does each stand? One page over all, whatever state each is in.
+
+An experiment whose records refuse keeps its row, with the refusal in it: an index never hides one.
+"""
+
+from pathlib import Path
+
+from fitladder.errors import FitladderError
+from fitladder.protocol.registry import Registry
+from fitladder.report.build import load_view
+from fitladder.report.compared import phase_rows
+from fitladder.report.document import Callout, Document, Para, Section, Table
+from fitladder.report.markdown import render_markdown
+from fitladder.report.page import render_html
+from fitladder.report.view import Comparison, ExperimentView
+from fitladder.report.words import count, fixed, short_sha
+
+__all__ = ["build_index", "compose_index"]
+
+
+def build_index(data_dir: Path, registry: Registry) -> tuple[str, str]:
+    """(HTML, Markdown) of the index. It refuses nothing: a refusal becomes the row of its experiment."""
+    views: dict[str, ExperimentView | FitladderError] = {}
+    for experiment_id in registry.experiments:
+        try:
+            views[experiment_id] = load_view(experiment_id, data_dir, registry)
+        except FitladderError as error:
+            views[experiment_id] = error
+    document = compose_index(views)
+    return render_html(document), render_markdown(document)
+
+
+def compose_index(views: dict[str, ExperimentView | FitladderError]) -> Document:
+    """The index of these experiments, in registered order."""
+    refused = [name for name, view in views.items() if isinstance(view, FitladderError)]
+    phases = [
+        row
+        for view in views.values()
+        if isinstance(view, ExperimentView)
+        for row in phase_rows(view.experiment_id, view.phases)
+    ]
+    return Document(
+        title="Experiments",
+        subtitle=f"{len(views)} registered in params.yaml",
+        verdict=f"{len(views)} experiments",
+        tone="bad" if refused else "note",
+        lead=f"Records that refuse to be read: {', '.join(refused)}."
+        if refused
+        else "Every record reads whole.",
+        strip=(),
+        warnings=("No one may pool rows of different experiments: each is a protocol of its own.",),
+        sections=(
+            Section(
+                "experiments",
+                "Where each one stands",
+                (
+                    Table(
+                        "Registered experiments",
+                        ("experiment", "state", "rung reached", "verdict", "review", "binding"),
+                        tuple(_row(name, view) for name, view in views.items()),
+                        links=tuple(
+                            None if isinstance(view, FitladderError) else f"{name}.html"
+                            for name, view in views.items()
+                        ),
+                    ),
+                ),
+            ),
+            Section(
+                "phases",
+                "Every phase that generated",
+                (
+                    Para(
+                        "Descriptive only: each row cites its audit by hash, and nothing is summed across rows."
+                    ),
+                    Table("Phases, in registered order", PHASE_COLUMNS, tuple(map(_phase, phases)))
+                    if phases
+                    else Callout("No phase has run yet.", "open"),
+                ),
+            ),
+        ),
+        home=None,
+    )
+
+
+def _row(name: str, view: ExperimentView | FitladderError) -> tuple[str, ...]:
+    if isinstance(view, FitladderError):
+        return (name, "refused", "", str(view), "", "")
+    return (
+        name,
+        view.state,
+        view.rung_reached,
+        f"{view.verdict}. {view.verdict_reason}",
+        view.review,
+        short_sha(view.binding_sha256),
+    )
+
+
+PHASE_COLUMNS = (
+    "experiment",
+    "budget",
+    "width",
+    "capture",
+    "KV tokens needed / live",
+    "loops",
+    "unresolved",
+    "answer limit",
+    "sampled tokens",
+    "seconds",
+    "tokens/s",
+    "source",
+)
+
+
+def _phase(row: Comparison) -> tuple[str, ...]:
+    return (
+        row.experiment_id,
+        count(row.thinking_budget_tokens),
+        str(row.max_num_seqs),
+        row.capture,
+        f"{count(row.required_tokens)} / {count(row.kv_cache_size_tokens)}",
+        row.loops,
+        row.unresolved,
+        row.answer_limit,
+        count(row.sampled_tokens),
+        fixed(row.generation_s),
+        fixed(row.tokens_per_s),
+        row.source,
+    )
