@@ -24,7 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "audit": ("fitladder.commands.audit:audit", "Is the model thinking, or looping?"),
     "lineage": (
         "fitladder.commands.lineage:app",
-        "Bring bundles into DVC; check its record against receipts.",
+        "Bring bundles into DVC; check record against receipts.",
     ),
     "stage": ("fitladder.commands.stage:stage", "One stage of dvc.yaml for one experiment."),
     "report": ("fitladder.commands.report:report", "The page of an experiment, from verified records."),

@@ -50,7 +50,7 @@ def ingest(
             }
         )
         return
-    rows = [
+    rows: list[tuple[str, ...]] = [
         (
             "bundles",
             f"{done.ingested.bundles} verified, {'brought in' if done.ingested.is_new else 'as before'}",

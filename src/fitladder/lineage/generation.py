@@ -1,7 +1,7 @@
 """Did the recorded inputs exist before the recorded bundles? Receipts know what generation was given.
 
-dvc.lock can be made to say otherwise, by a forced run or by a commit without one. This compares what it claims
-with the binding and the prompts in every preflight.
+dvc.lock can be made to say otherwise, by a forced run or by a commit without one. This compares what it
+claims with the binding and the prompts in every preflight.
 """
 
 from pathlib import Path
