@@ -19,6 +19,7 @@ __all__ = ["LagMatch", "best_lag", "find_loop", "is_loop", "nearest_lag", "onset
 TokenIds = npt.NDArray[np.int32]
 _Count = TypeVar("_Count", int, npt.NDArray[np.int64])
 NEAR = 3  # lags of up to this many times the allowed mismatches are still reported, as near misses
+PERFECT_TRIES = 8
 GRAM = 8  # ids under one anchor; anchors do not overlap, so one mismatch spoils one anchor at most
 
 
@@ -59,8 +60,11 @@ def nearest_lag(thinking_ids: TokenIds, rule: LoopRule) -> LagMatch | None:
     tail = _tail(thinking_ids, rule)
     if tail is None:
         return None
-    best: LagMatch | None = None
-    for lag, least_mismatches in _candidates(tail, rule):
+    hashes = _gram_hashes(tail)
+    best = _perfect(tail, hashes, rule)
+    if best is not None:
+        return best
+    for lag, least_mismatches in _candidates(tail, hashes, rule):
         compared = len(tail) - lag
         if not LagMatch(lag, compared - least_mismatches, compared).is_better_than(best):
             continue
@@ -129,7 +133,22 @@ def _compare(tail: TokenIds, lag: int) -> LagMatch:
     return LagMatch(lag, int(np.count_nonzero(tail[lag:] == tail[:compared])), compared)
 
 
-def _candidates(tail: TokenIds, rule: LoopRule) -> Iterator[tuple[int, int]]:
+def _perfect(tail: TokenIds, hashes: npt.NDArray[np.uint16], rule: LoopRule) -> LagMatch | None:
+    """The smallest lag without a mismatch, if soon found: most loops are perfect, and that ends the search.
+
+    Every such lag repeats the last run of ids; only the first few lags that do are compared in full.
+    """
+    if len(hashes) <= rule.max_period_tokens:
+        return None
+    repeats = np.flatnonzero(hashes[-1 - rule.max_period_tokens : -1][::-1] == hashes[-1])
+    for lag in (repeats[:PERFECT_TRIES] + 1).tolist():
+        match = _compare(tail, lag)
+        if match.matched_tokens == match.compared_tokens:
+            return match
+    return None
+
+
+def _candidates(tail: TokenIds, hashes: npt.NDArray[np.uint16], rule: LoopRule) -> Iterator[tuple[int, int]]:
     """(lag, least mismatches) for each lag that may be within reach, ascending.
 
     Anchors are disjoint runs of `GRAM` ids, compared by hash with the runs of every lag: a run whose hash
@@ -140,7 +159,6 @@ def _candidates(tail: TokenIds, rule: LoopRule) -> Iterator[tuple[int, int]]:
     anchors = min((len(tail) - lags) // GRAM, reach + max(10, reach // 32))
     if anchors <= reach:
         return ((lag, 0) for lag in range(1, lags + 1))
-    hashes = _gram_hashes(tail)
     step = (len(tail) - lags) // anchors
     at = lags + step * np.arange(anchors)
     earlier = sliding_window_view(hashes, lags)[at[0] - lags : at[-1] - lags + 1 : step]
