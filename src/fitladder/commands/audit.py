@@ -1,12 +1,13 @@
 """`fitladder audit FILE`: is the model thinking, or looping? Exact periods of anyone's token lists."""
 
+import importlib
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from fitladder.audit.foreign import ForeignSample, audit_rows, load_rows
-from fitladder.canonical import parse_model
+from fitladder.canonical import parse_model, sha256_file
 from fitladder.commands.options import Json, print_json, print_table
 from fitladder.errors import UsageError
 from fitladder.protocol.settings import LoopRule
@@ -26,6 +27,9 @@ def audit(
     tail: Annotated[int, typer.Option("--tail", help="How many ids at the end must repeat.")] = 8192,
     max_period: Annotated[int, typer.Option("--max-period", help="The longest period searched.")] = 2048,
     min_match: Annotated[str, typer.Option("--min-match", help="Share of ids that must match.")] = "0.99",
+    report: Annotated[
+        Path | None, typer.Option("--report", help="Write the loop page to this .html file, too.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Is the model thinking, or looping? Every row is taken as cut at its budget; no text is read."""
@@ -36,10 +40,24 @@ def audit(
         )
     rule = _rule(tail, max_period, min_match)
     samples = audit_rows(load_rows(path, column or "token_ids", id_column), rule)
+    if report is not None:
+        _write_page(report, path, column or "token_ids", rule, samples)
     if as_json:
         print_json(_document(path, column or "token_ids", rule, samples))
     else:
         _print_samples(path, rule, samples)
+        if report is not None:
+            typer.echo(f"page: {report}")
+
+
+def _write_page(report: Path, path: Path, column: str, rule: LoopRule, samples: list[ForeignSample]) -> None:
+    # matplotlib loads only where a page is asked for
+    render: Any = importlib.import_module("fitladder.report.loop_page").render_loop_page
+    page = render(samples, rule, source=path.name, column=column, sha256=sha256_file(path))
+    try:
+        report.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{report} cannot be written", got=error.strerror, do="name another file") from error
 
 
 def _rule(tail: int, max_period: int, min_match: str) -> LoopRule:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 
 from fitladder.approval.clock import format_utc
 from fitladder.commands.options import DataDir, Json, Params, print_json, print_table
@@ -40,7 +41,13 @@ def log(
         print_json({"experiment_id": experiment, "lines": [_plain(line) for line in lines]})
         return
     rows: list[tuple[str, ...]] = [
-        (str(line.sequence), line.recorded, visible(line.author), visible(line.text), short_sha(line.sha256))
+        (
+            str(line.sequence),
+            line.recorded,
+            escape(visible(line.author)),
+            escape(visible(line.text)),
+            short_sha(line.sha256),
+        )
         for line in lines
     ]
     print_table(f"log of {experiment}", ("no.", "recorded", "author", "text", "SHA-256"), rows)

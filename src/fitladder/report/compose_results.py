@@ -1,8 +1,9 @@
 """What came out? The results at a glance with their charts, and the audit of every rung."""
 
 from fitladder.report.charts.capacity import CoverageBar, DemandBar, coverage_chart, demand_chart
-from fitladder.report.charts.termination import RungShares, period_chart, termination_chart, timeline_chart
+from fitladder.report.charts.termination import RungShares, period_chart, termination_chart
 from fitladder.report.charts.throughput import ThroughputPoint, comparison_chart, throughput_chart
+from fitladder.report.charts.timeline import timeline_chart
 from fitladder.report.document import (
     Block,
     Callout,
@@ -17,7 +18,7 @@ from fitladder.report.document import (
 from fitladder.report.view import ExperimentView, PhaseView, Share, Termination
 from fitladder.report.words import NOT_RECORDED, NOT_RUN, count, duration, fixed, percent, sizes
 
-__all__ = ["audit_section", "glance_section"]
+__all__ = ["audit_section", "glance_section", "share_sentence", "timeline_words"]
 
 
 def glance_section(view: ExperimentView) -> Section:
@@ -234,6 +235,14 @@ def _audit_blocks(phase: PhaseView, audit: Termination) -> list[Block]:
             )
         )
     return blocks
+
+
+def timeline_words() -> str:
+    """What a loop timeline shows, in one sentence."""
+    return (
+        "One row a sample, from its first thinking token. Hatched, from the onset on, it only repeats "
+        "itself: everything there was burned."
+    )
 
 
 def share_sentence(share: Share) -> str:

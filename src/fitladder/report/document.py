@@ -121,3 +121,4 @@ class Document:
     warnings: tuple[str, ...]
     sections: tuple[Section, ...]
     home: str | None = "index.html"
+    made_by: str = "fitladder report"

@@ -41,12 +41,10 @@ def compose_index(views: dict[str, ExperimentView | FitladderError]) -> Document
     ]
     return Document(
         title="Experiments",
-        subtitle=f"{len(views)} registered in params.yaml",
+        subtitle="params.yaml",
         verdict=f"{len(views)} experiments",
         tone="bad" if refused else "note",
-        lead=f"Records that refuse to be read: {', '.join(refused)}."
-        if refused
-        else "Every record reads whole.",
+        lead=f"Refused: {', '.join(refused)}." if refused else "Every record reads whole.",
         strip=(),
         warnings=("No one may pool rows of different experiments: each is a protocol of its own.",),
         sections=(

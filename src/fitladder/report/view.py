@@ -31,7 +31,7 @@ __all__ = [
 PhaseState = Literal["not run", "preflight only", "complete"]
 ShareName = Literal["loops", "unresolved", "answer limit"]
 SampleKind = Literal[
-    "complete", "closed at the edge", "periodic loop", "unresolved contact", "ended inside thinking"
+    "complete", "periodic loop", "unresolved contact", "ended inside thinking", "too short to tell"
 ]
 
 

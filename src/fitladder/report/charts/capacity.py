@@ -25,7 +25,7 @@ from fitladder.report.words import NOT_RECORDED, count, elide, sizes
 __all__ = ["CoverageBar", "DemandBar", "coverage_chart", "demand_chart"]
 
 ROW_IN = 0.62
-LABEL_CHARACTERS = 58
+LABEL_CHARACTERS = 54
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def demand_chart(bars: Sequence[DemandBar]) -> Chart:
             linewidth=1.2,
         )
         axes.plot([bar.kv_cache_size_tokens] * 2, [y - 0.42, y + 0.16], color=LIMIT, linewidth=2.6)
-        axes.text(0, y + 0.2, _demand_words(bar), va="bottom", ha="left", fontsize=8.5)
+        axes.text(0, y + 0.2, _demand_words(bar), va="bottom", ha="left", fontsize=9.5)
     top = max(max(bar.required_tokens, bar.kv_cache_size_tokens) for bar in bars)
     axes.set_xlim(0, top * 1.04)
     axes.set_ylim(-0.5, len(bars) - 0.35)
@@ -149,7 +149,7 @@ def coverage_chart(bars: Sequence[CoverageBar]) -> Chart:
         marks = [size for size in bar.resolved or () if size <= bar.active_width]
         axes.plot(marks, [y - 0.12] * len(marks), "o", color=INK, markersize=5)
         axes.plot([bar.active_width] * 2, [y - 0.42, y + 0.16], color=LIMIT, linewidth=2.6)
-        axes.text(0, y + 0.2, _coverage_words(bar), va="bottom", ha="left", fontsize=8.5)
+        axes.text(0, y + 0.2, _coverage_words(bar), va="bottom", ha="left", fontsize=9.5)
     axes.set_xlim(0, max(bar.active_width for bar in bars) * 1.04)
     axes.set_ylim(-0.5, len(bars) - 0.35)
     axes.set_yticks([])

@@ -22,7 +22,7 @@ from fitladder.report.words import NOT_RECORDED, count, elide, fixed
 
 __all__ = ["StudyCell", "ThroughputPoint", "comparison_chart", "factorial_chart", "throughput_chart"]
 
-LABEL_CHARACTERS = 58
+LABEL_CHARACTERS = 54
 ROW_IN = 0.58
 
 
@@ -83,7 +83,7 @@ def throughput_chart(points: Sequence[ThroughputPoint]) -> Chart:
             f"{number}: {_preempted(point)}",
             ha="right" if left else "left",
             va="center",
-            fontsize=8,
+            fontsize=9,
         )
     axes.set_xlim(0, widest * 1.12)
     axes.set_ylim(0, fastest * 1.25)
@@ -140,7 +140,7 @@ def _speed_bars(name: str, rows: Sequence[tuple[str, float | None, float | None,
     plain_axes(axes)
     for index, (label, value, low, high, plain) in enumerate(rows):
         y = len(rows) - 1 - index
-        axes.text(0, y + 0.16, elide(label, LABEL_CHARACTERS), va="bottom", ha="left", fontsize=8.5)
+        axes.text(0, y + 0.16, elide(label, LABEL_CHARACTERS), va="bottom", ha="left", fontsize=9.5)
         if value is None:
             continue
         axes.barh(
