@@ -9,8 +9,9 @@ from typing import Any, Literal
 
 from fitladder.engine.request import EngineRequest, RequestRecord
 from fitladder.errors import RegistrationError
-from fitladder.protocol.experiment import Engine, Experiment, Phase, Rung
+from fitladder.protocol.experiment import Experiment, Phase
 from fitladder.protocol.key import BundleKey
+from fitladder.protocol.settings import Engine, Rung
 
 __all__ = ["build_request", "llm_arguments"]
 

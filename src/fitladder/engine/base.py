@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import Field
 
-from fitladder.protocol.experiment import Frozen
+from fitladder.protocol.settings import Frozen
 
 __all__ = ["Completion", "Engine", "EngineFacts", "Progress", "RuntimeFacts", "SampleRequest"]
 

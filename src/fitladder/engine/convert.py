@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig  # engine environment
+from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig  # noqa: TID251  # engine environment
 
 from fitladder.bundles.tree import tree_sha256
 from fitladder.canonical import sha256_file

@@ -15,7 +15,7 @@ from fitladder.engine.base import Completion, Engine, Progress, SampleRequest
 from fitladder.engine.request import EngineRequest
 from fitladder.engine.rows import SampleRow
 from fitladder.engine.two_stage import close_stage1, finish, plan_stage1
-from fitladder.protocol.experiment import Frozen
+from fitladder.protocol.settings import Frozen
 
 __all__ = ["Generation", "GenerationMetadata", "run_generation"]
 

@@ -11,8 +11,8 @@ from pydantic import Field
 from fitladder.canonical import canonical_bytes, parse_model, read_json
 from fitladder.engine.two_stage import EngineRecord
 from fitladder.errors import EngineFailed
-from fitladder.protocol.experiment import Count, Frozen, Sampling, Thinking, TokenId
 from fitladder.protocol.key import BundleKey
+from fitladder.protocol.settings import Count, Frozen, Sampling, Thinking, TokenId
 
 __all__ = ["EngineRequest", "RequestRecord", "load_request", "write_request"]
 

@@ -5,7 +5,7 @@ Plain data, so that a preflight can record exactly what is sent. It knows no eng
 
 from typing import Any
 
-from fitladder.protocol.experiment import Sampling, Thinking
+from fitladder.protocol.settings import Sampling, Thinking
 
 __all__ = ["sampling_parameters"]
 

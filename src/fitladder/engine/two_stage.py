@@ -14,7 +14,7 @@ from fitladder.engine.marker import find_first, find_run
 from fitladder.engine.rows import SampleRow, TokenIds
 from fitladder.engine.seeds import check_seeds, stage1_seed, stage2_seed
 from fitladder.errors import EngineFailed, InputRefused, RegistrationError
-from fitladder.protocol.experiment import Sampling, Thinking
+from fitladder.protocol.settings import Sampling, Thinking
 
 __all__ = ["EngineRecord", "Stage1Sample", "close_stage1", "finish", "plan_stage1"]
 

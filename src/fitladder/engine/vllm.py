@@ -14,11 +14,11 @@ from contextlib import contextmanager
 from typing import Any, Literal
 
 import numpy as np
-import torch  # this module is the one that may
-import vllm  # this module is the one that may
-from vllm.distributed import cleanup_dist_env_and_memory  # as above
-from vllm.inputs import tokens_input  # as above
-from vllm.sampling_params import RequestOutputKind  # as above
+import torch  # noqa: TID251  # this module is the one that may
+import vllm  # noqa: TID251  # this module is the one that may
+from vllm.distributed import cleanup_dist_env_and_memory  # noqa: TID251  # as above
+from vllm.inputs import tokens_input  # noqa: TID251  # as above
+from vllm.sampling_params import RequestOutputKind  # noqa: TID251  # as above
 
 from fitladder.engine.base import Completion, EngineFacts, Progress, RuntimeFacts, SampleRequest
 from fitladder.engine.child import serve

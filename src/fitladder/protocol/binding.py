@@ -19,6 +19,7 @@ __all__ = ["Binding", "Moved", "bind", "check_generation", "import_closure", "mo
 
 PACKAGE = Path(fitladder.__file__).parent
 GENERATION_ENTRIES = (
+    "engine/arguments.py",
     "engine/process.py",
     "engine/vllm.py",
     "gates/all.py",
