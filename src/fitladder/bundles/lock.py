@@ -135,7 +135,10 @@ def _check_left_behind(path: Path, descriptor: int) -> Holder | None:
     text = os.pread(descriptor, MAX_HOLDER_BYTES, 0)
     if not text:
         return None
-    left = _parse(text, str(path))
+    try:
+        left = _parse(text, str(path))
+    except RootBusy as failure:
+        _refuse_left(path, failure, "somebody who cannot be read")
     if left.host != socket.gethostname():
         _refuse_left(path, left, "another host, whose processes cannot be seen from here")
     if left.boot_id == _boot_id() and _is_alive(left):
@@ -143,7 +146,7 @@ def _check_left_behind(path: Path, descriptor: int) -> Holder | None:
     return left
 
 
-def _refuse_left(path: Path, left: Holder, why: str) -> NoReturn:
+def _refuse_left(path: Path, left: object, why: str) -> NoReturn:
     raise RootBusy(
         f"{path} names {why}",
         got=left,
