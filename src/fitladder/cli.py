@@ -20,6 +20,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "inputs": ("fitladder.commands.inputs:app", "Fetch and check inputs that are registered by hash."),
     "tasks": ("fitladder.commands.tasks:app", "Generate macro tasks from a seed."),
     "plan": ("fitladder.commands.plan:plan", "How many sequences fit at this context length?"),
+    "model": ("fitladder.commands.model:app", "Make, name or imitate a model folder."),
+    "rehearse": ("fitladder.commands.rehearse:rehearse_rung", "Would this rung pass its live gates?"),
     "gate": ("fitladder.commands.gate:gate", "Run the live gates on recorded engine facts."),
     "audit": ("fitladder.commands.audit:audit", "Is the model thinking, or looping?"),
     "lineage": (
