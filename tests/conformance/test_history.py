@@ -4,6 +4,7 @@ Published figures are read from `../shared/reference`; token streams are made he
 periods where a loop was counted, random ids elsewhere.
 """
 
+import json
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ import numpy as np
 import pytest
 
 from fitladder.audit.termination import TerminationAudit, TerminationColumns, audit_termination
-from fitladder.canonical import read_json
+from fitladder.canonical import canonical_bytes, read_json
+from fitladder.commands.gate import gate
 from fitladder.engine.base import EngineFacts
 from fitladder.engine.rows import SampleRow
 from fitladder.errors import LadderRefused
@@ -161,6 +163,20 @@ def test_exact_resolution(name: str, budget: int, path: str) -> None:
     assert list(numbers["registered_sizes"]) == published["requested_capture_sizes"]
     assert numbers["decode_graph_mode"] == published["decode_mode"]
     assert numbers["uncovered_widths"] == "none"
+
+
+def test_the_gate_command_on_recorded_facts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    experiment = _experiment(EXACT)
+    place = tmp_path / "inputs" / EXACT / "prompt_manifest.json"
+    place.parent.mkdir(parents=True)
+    place.write_bytes((REFERENCE / "inputs" / "prompt_manifest.json").read_bytes())
+    facts = tmp_path / "facts.json"
+    facts.write_bytes(canonical_bytes(_facts(experiment, 61_440, 1_949, (1, 2, 4, 8, 15))))
+    params = REPOSITORY / "params.yaml"
+    gate(EXACT, rung=61_440, facts=facts, params=params, data=tmp_path, as_json=True)
+    gates = {one["name"]: one["numbers"] for one in json.loads(capsys.readouterr().out)["gates"]}
+    assert (gates["kv_fit"]["required_tokens"], gates["kv_fit"]["margin_tokens"]) == (950_400, 47_488)
+    assert gates["context"]["total_tokens"] == 990 + 61_440 + 2 + 512
 
 
 def _stream(random: np.random.Generator, budget: int, period: int | None) -> Any:
