@@ -15,7 +15,7 @@ from fitladder.report.document import (
     Table,
     Tone,
 )
-from fitladder.report.view import ExperimentView, PhaseView, Share, Termination
+from fitladder.report.view import ExperimentView, Graphs, PhaseView, Share, Termination
 from fitladder.report.words import NOT_RECORDED, NOT_RUN, count, duration, fixed, percent, sizes
 
 __all__ = ["audit_section", "glance_section", "share_sentence", "timeline_words"]
@@ -81,7 +81,7 @@ def _glance_column(phase: PhaseView) -> tuple[str, ...]:
         str(phase.max_num_seqs),
         _asked(phase),
         sizes(graphs.resolved) if graphs else blank,
-        graphs.uncovered if graphs else blank,
+        _uncovered(graphs) if graphs else blank,
         f"{count(capacity.kv_cache_size_tokens)} ({capacity.block_size_tokens})" if capacity else blank,
         count(capacity.required_tokens) if capacity else blank,
         count(capacity.margin_tokens) if capacity else blank,
@@ -92,6 +92,10 @@ def _glance_column(phase: PhaseView) -> tuple[str, ...]:
         count(made.preemptions) if made else blank,
         ("adequate" if audit.adequate else "rung rejected") if audit else blank,
     )
+
+
+def _uncovered(graphs: Graphs) -> str:
+    return "all: eager, as registered" if graphs.mode == "none" else graphs.uncovered
 
 
 def _asked(phase: PhaseView) -> str:

@@ -18,6 +18,9 @@ from fitladder.report.words import count, fixed, short_sha
 __all__ = ["build_index", "compose_index"]
 
 
+WHOLE = "Every record reads whole."
+
+
 def build_index(data_dir: Path, registry: Registry) -> tuple[str, str]:
     """(HTML, Markdown) of the index. It refuses nothing: a refusal becomes the row of its experiment."""
     views: dict[str, ExperimentView | FitladderError] = {}
@@ -44,7 +47,7 @@ def compose_index(views: dict[str, ExperimentView | FitladderError]) -> Document
         subtitle="params.yaml",
         verdict=f"{len(views)} experiments",
         tone="bad" if refused else "note",
-        lead=f"Refused: {', '.join(refused)}." if refused else "Every record reads whole.",
+        lead=f"Refused: {', '.join(refused)}." if refused else WHOLE,
         strip=(),
         warnings=("No one may pool rows of different experiments: each is a protocol of its own.",),
         sections=(
@@ -67,9 +70,7 @@ def compose_index(views: dict[str, ExperimentView | FitladderError]) -> Document
                 "phases",
                 "Every phase that generated",
                 (
-                    Para(
-                        "Descriptive only: each row cites its audit by hash, and nothing is summed across rows."
-                    ),
+                    Para("Descriptive only: each row cites its audit by hash; nothing is summed over rows."),
                     Table("Phases, in registered order", PHASE_COLUMNS, tuple(map(_phase, phases)))
                     if phases
                     else Callout("No phase has run yet.", "open"),

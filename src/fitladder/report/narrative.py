@@ -26,6 +26,7 @@ _SEGMENT = re.compile(r"\s*([a-z][a-z_0-9]*)(?:\(([^()]*)\))?\s*")
 _WORD = re.compile(r"[\w.,+-]*\w")
 _LISTS = ("idea", "question", "found", "matters", "may_not_conclude")
 _WORDS = ("title", "program_primary", "program_secondary", "near_duplicate", "near_duplicate_difference")
+NOT_YET = "\0"  # cannot come from YAML: its readers refuse it
 _KINDS = ("experiment", "rehearsal")
 
 
@@ -86,7 +87,14 @@ def fill(text: str, facts: Mapping[str, Any], *, names: list[str], where: str) -
                 got=repr(match.group()),
                 need="a placeholder such as {{ rung(49152).loops }}, or the word under `names`",
             )
-    return " ".join(_PLACEHOLDER.sub(lambda match: _one(match.group(1), facts, where), text).split(" "))
+    filled = _PLACEHOLDER.sub(lambda match: _one(match.group(1), facts, where), text)
+    return _not_run(text) if NOT_YET in filled else " ".join(filled.split())
+
+
+def _not_run(text: str) -> str:
+    """A paragraph about a phase that has no audit says that, and nothing half filled in."""
+    rungs = sorted({int(budget) for budget in re.findall(r"\brung\((\d{1,18})\)", text)})
+    return f"{' and '.join(f'{budget:,}' for budget in rungs)} thinking tokens: {NOT_RUN} yet."
 
 
 def _one(expression: str, facts: Mapping[str, Any], where: str) -> str:
@@ -100,6 +108,12 @@ def _one(expression: str, facts: Mapping[str, Any], where: str) -> str:
             raise InputRefused(f"{where}: {expression.strip()}", got=repr(word), need="versus")
         value = _versus(value, _look_up(other, facts, where), where)
     printed = _print(value)
+    if equals and printed == NOT_YET:
+        raise InputRefused(
+            f"{where}: an authored number without an audit ({left.strip()})",
+            got=literal.strip(),
+            need="the plain placeholder until the phase has run",
+        )
     if equals and " ".join(literal.split()) != printed.replace("\u00a0", " "):
         raise InputRefused(
             f"{where}: the authored number disagrees with its audit ({left.strip()})",
@@ -141,7 +155,7 @@ def _versus(value: Any, other: Any, where: str) -> Any:
 
 def _print(value: Any) -> str:
     if isinstance(value, NotRun):
-        return f"({NOT_RUN})"
+        return NOT_YET
     if isinstance(value, Fraction):
         return percent(value)
     if isinstance(value, float):

@@ -25,7 +25,7 @@ from fitladder.report.words import NOT_RECORDED, count, elide, sizes
 __all__ = ["CoverageBar", "DemandBar", "coverage_chart", "demand_chart"]
 
 ROW_IN = 0.62
-LABEL_CHARACTERS = 54
+LABEL_CHARACTERS = 50
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def demand_chart(bars: Sequence[DemandBar]) -> Chart:
     """Horizontal bars of required tokens; a heavy upright mark on each is the live capacity."""
     height = ROW_IN * len(bars) + 0.75
     made = figure(height)
-    axes = axes_grid(made, (0.15, 0.5, 4.6, ROW_IN * len(bars) + 0.1))
+    axes = axes_grid(made, (0.15, 0.5, 4.25, ROW_IN * len(bars) + 0.1))
     plain_axes(axes)
     for row, bar in enumerate(bars):
         y = len(bars) - 1 - row
@@ -124,7 +124,7 @@ def coverage_chart(bars: Sequence[CoverageBar]) -> Chart:
     """A line from 1 to the widest batch, captured sizes as dots, the stretch without a graph hatched."""
     height = ROW_IN * len(bars) + 0.75
     made = figure(height)
-    axes = axes_grid(made, (0.15, 0.5, 4.6, ROW_IN * len(bars) + 0.1))
+    axes = axes_grid(made, (0.15, 0.5, 4.25, ROW_IN * len(bars) + 0.1))
     plain_axes(axes)
     for row, bar in enumerate(bars):
         y = len(bars) - 1 - row
@@ -154,7 +154,7 @@ def coverage_chart(bars: Sequence[CoverageBar]) -> Chart:
     axes.set_ylim(-0.5, len(bars) - 0.35)
     axes.set_yticks([])
     axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-    axes.set_xlabel("sequences at once; dots are captured sizes, the mark the widest batch")
+    axes.set_xlabel("sequences at once; dots: captured sizes")
     return Chart(
         name="coverage",
         title="Active width against the largest resolved graph",

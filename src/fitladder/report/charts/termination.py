@@ -32,7 +32,7 @@ STYLE_OF_SHARE = {
     "answer limit": (ANSWER, "\\\\\\\\"),
 }
 SHARE_WORDS = {"loops": "periodic loops", "unresolved": "unresolved contacts", "answer limit": "answer limit"}
-LABEL_CHARACTERS = 54
+LABEL_CHARACTERS = 50
 
 
 @dataclass(frozen=True)
@@ -49,12 +49,12 @@ def termination_chart(rungs: Sequence[RungShares]) -> Chart:
     row_in, head_in = 0.38, 0.34
     height = sum(head_in + row_in * len(rung.shares) for rung in rungs) + 0.6
     made = figure(height)
-    axes = axes_grid(made, (1.45, 0.5, 3.4, height - 0.6))
+    axes = axes_grid(made, (1.5, 0.5, 2.95, height - 0.6))
     plain_axes(axes)
     y, ticks, labels = 0.0, [], []
     for rung in rungs:
         axes.text(
-            -0.43, y + 0.1, elide(rung.label, LABEL_CHARACTERS), fontsize=10, fontweight="bold", va="center"
+            -0.5, y + 0.1, elide(rung.label, LABEL_CHARACTERS), fontsize=10, fontweight="bold", va="center"
         )
         y -= head_in / row_in
         for share in rung.shares:
@@ -67,7 +67,7 @@ def termination_chart(rungs: Sequence[RungShares]) -> Chart:
     axes.set_yticks(ticks, labels)
     axes.set_xticks([0, 0.25, 0.5, 0.75, 1.0])
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value * 100:.0f} %"))
-    axes.set_xlabel("of samples; heavy mark: ceiling; line: 95 % interval")
+    axes.set_xlabel("of samples; heavy mark: ceiling")
     return Chart(
         name="termination",
         title="The three termination shares against their ceilings",
@@ -138,7 +138,7 @@ def period_chart(groups: Sequence[tuple[str, tuple[int, ...]]], max_period_token
     most = max([1, *(number for row in counts for number in row)])
     for index, ((label, periods), row) in enumerate(zip(groups, counts, strict=True)):
         bottom = 0.72 + panel_in * (len(groups) - 1 - index)
-        axes = axes_grid(made, (0.4, bottom, 4.4, panel_in - 0.4))
+        axes = axes_grid(made, (0.4, bottom, 4.05, panel_in - 0.4))
         plain_axes(axes, grid="y")
         axes.bar(
             range(len(row)), row, width=0.72, facecolor=PAPER, edgecolor=LOOP, hatch="////", linewidth=1.2

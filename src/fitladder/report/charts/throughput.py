@@ -22,7 +22,7 @@ from fitladder.report.words import NOT_RECORDED, count, elide, fixed
 
 __all__ = ["StudyCell", "ThroughputPoint", "comparison_chart", "factorial_chart", "throughput_chart"]
 
-LABEL_CHARACTERS = 54
+LABEL_CHARACTERS = 50
 ROW_IN = 0.58
 
 
@@ -62,7 +62,7 @@ def _speed(value: float, _: int) -> str:
 def throughput_chart(points: Sequence[ThroughputPoint]) -> Chart:
     """Tokens a second over width; a hollow diamond did not fit, the label says the preemptions."""
     made = figure(2.9)
-    axes = axes_grid(made, (0.65, 0.5, 4.15, 2.25))
+    axes = axes_grid(made, (0.65, 0.5, 3.8, 2.25))
     plain_axes(axes, grid="both", hide=())
     widest, fastest = max(p.width for p in points), max(p.tokens_per_s for p in points)
     heights = _label_heights(points, 0.075 * fastest)
@@ -89,7 +89,7 @@ def throughput_chart(points: Sequence[ThroughputPoint]) -> Chart:
     axes.set_ylim(0, fastest * 1.25)
     axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     axes.yaxis.set_major_formatter(FuncFormatter(_speed))
-    axes.set_xlabel("max_num_seqs; round: fits, hollow diamond: overcommitted")
+    axes.set_xlabel("max_num_seqs; hollow: overcommitted")
     axes.set_ylabel("sampled tokens a second")
     return Chart(
         name="throughput",
@@ -136,7 +136,7 @@ def _preempted(point: ThroughputPoint) -> str:
 def _speed_bars(name: str, rows: Sequence[tuple[str, float | None, float | None, float | None, bool]]) -> str:
     """Labelled bars (label, value, low, high, plain) of tokens a second; a hatched one is not plain."""
     made = figure(ROW_IN * len(rows) + 0.7)
-    axes = axes_grid(made, (0.15, 0.5, 4.6, ROW_IN * len(rows) + 0.05))
+    axes = axes_grid(made, (0.15, 0.5, 4.3, ROW_IN * len(rows) + 0.05))
     plain_axes(axes)
     for index, (label, value, low, high, plain) in enumerate(rows):
         y = len(rows) - 1 - index

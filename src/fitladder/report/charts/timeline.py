@@ -53,11 +53,11 @@ def timeline_chart(label: str, samples: Sequence[Sample], budget_tokens: int | N
     row_in = 0.17 if len(shown) <= 48 else 0.09
     height = row_in * len(shown) + 1.0
     made = figure(height)
-    axes = axes_grid(made, (0.45, 0.5, 4.35, row_in * len(shown) + 0.05))
+    axes = axes_grid(made, (0.45, 0.5, 4.0, row_in * len(shown) + 0.05))
     plain_axes(axes)
     edge = max([1, budget_tokens or 0, *(sample.thinking_tokens for sample in shown)])
     for y, sample in enumerate(shown):
-        _sample_row(axes, y, sample)
+        _sample_row(axes, y, sample, edge)
     if budget_tokens is not None:
         axes.plot([budget_tokens] * 2, [-0.8, len(shown) - 0.2], color=LIMIT, linewidth=2.2)
     axes.set_xlim(0, edge * 1.02)
@@ -95,7 +95,7 @@ def timeline_chart(label: str, samples: Sequence[Sample], budget_tokens: int | N
     )
 
 
-def _sample_row(axes: Axes, y: int, sample: Sample) -> None:
+def _sample_row(axes: Axes, y: int, sample: Sample, edge: int) -> None:
     end, onset = sample.thinking_tokens, sample.onset_token
     if sample.kind == "periodic loop" and onset is not None:
         axes.barh(y, onset, height=0.62, facecolor=GRID, edgecolor=MUTED, linewidth=0.5)
@@ -121,12 +121,13 @@ def _sample_row(axes: Axes, y: int, sample: Sample) -> None:
         linewidth=0.5,
     )
     marker, colour = MARKS[sample.kind]
-    axes.plot([end], [y], marker=marker, color=colour, markersize=4.5, markeredgewidth=1.4)
+    inside = max(0.0, min(end, edge * 0.985))  # beside the budget edge, not under it
+    axes.plot([inside], [y], marker=marker, color=colour, markersize=4.5, markeredgewidth=1.4)
 
 
 def _timeline_key(made: Figure, height: float, kinds: set[str], *, has_edge: bool) -> None:
     """A key of exactly the marks that are drawn, three to a line."""
-    axes = axes_grid(made, (0.1, height - 0.42, 4.8, 0.4))
+    axes = axes_grid(made, (0.1, height - 0.42, 4.4, 0.4))
     axes.set_axis_off()
     axes.set_xlim(0, 100)
     axes.set_ylim(0, 2)
@@ -144,7 +145,7 @@ def _timeline_key(made: Figure, height: float, kinds: set[str], *, has_edge: boo
         else:
             marker, colour = MARKS[next(kind for kind, name in KEY_WORDS.items() if name == words)]
             axes.plot([x + 2], [y], marker=marker, color=colour, markersize=4.5, markeredgewidth=1.4)
-        axes.text(x + 6, y, words, va="center", fontsize=9)
+        axes.text(x + 6, y, words, va="center", fontsize=8.5)
 
 
 def _sample_cells(number: int, sample: Sample) -> tuple[str, ...]:
