@@ -10,8 +10,8 @@ from fitladder.bundles.inventory import VerifiedRoot
 from fitladder.canonical import sha256_file
 from fitladder.errors import LineageError, RegistrationError
 from fitladder.ladder.authorise import NextPhase, next_phase
-from fitladder.lineage.audits import outcomes
 from fitladder.lineage.load import load_bundles
+from fitladder.lineage.outcomes import outcomes
 from fitladder.lineage.places import selection_path
 from fitladder.lineage.stages.selection import load_selection
 from fitladder.protocol.binding import bind
