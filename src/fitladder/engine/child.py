@@ -11,7 +11,7 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
@@ -23,13 +23,14 @@ from fitladder.engine.generation import run_generation
 from fitladder.engine.request import EngineRequest, load_request
 from fitladder.errors import EngineFailed, FitladderError
 
-__all__ = ["serve"]
+__all__ = ["GENERATE", "STOP", "Commands", "Events", "serve", "serve_process"]
 
 GENERATE: Final = "generate"
 STOP: Final = "stop"
+Commands = queue.SimpleQueue[str]
 
 
-class _Events:
+class Events:
     """JSON lines to the parent; a parent that is gone makes no noise."""
 
     def __init__(self, descriptor: int) -> None:
@@ -44,16 +45,31 @@ class _Events:
 
 
 def serve(build: Callable[[EngineRequest], Engine], argv: Sequence[str]) -> int:
-    """Run one engine process; returns its exit code. `argv`: request file, event descriptor.
+    """Run the engine process of one phase; returns its exit code, see `serve_process`."""
 
-    0: done or stopped on request. A FitladderError's exit code where something said no, 9 for anything else.
+    def run(request_path: Path, events: Events, commands: Commands) -> int:
+        return _run(build, load_request(request_path), events, commands)
+
+    return serve_process(run, argv)
+
+
+def serve_process(
+    run: Callable[[Path, Events, Commands], int],
+    argv: Sequence[str],
+    *,
+    words: Collection[str] = (GENERATE, STOP),
+) -> int:
+    """Run any engine process: `run` gets the request's path, events to send and commands among `words`.
+
+    `argv`: request file, event descriptor. Returns 0 when done or stopped on request, a FitladderError's exit
+    code where something said no, 9 for anything else.
     """
     if len(argv) != 2 or not argv[1].isdecimal():
         sys.stderr.write("usage: ENGINE REQUEST.json EVENTS_FD (started by fitladder, not by hand)\n")
         return EngineFailed.exit_code
-    events, commands = _Events(int(argv[1])), _listen()
+    events, commands = Events(int(argv[1])), _listen(words)
     try:
-        return _run(build, load_request(Path(argv[0])), events, commands)
+        return run(Path(argv[0]), events, commands)
     except FitladderError as error:
         traceback.print_exc()
         events.send("failed", kind=type(error).__name__, message=str(error))
@@ -67,8 +83,8 @@ def serve(build: Callable[[EngineRequest], Engine], argv: Sequence[str]) -> int:
 def _run(
     build: Callable[[EngineRequest], Engine],
     request: EngineRequest,
-    events: _Events,
-    commands: "queue.SimpleQueue[str]",
+    events: Events,
+    commands: Commands,
 ) -> int:
     engine = build(request)
     try:
@@ -108,16 +124,16 @@ def _write_durably(path: Path, data: bytes) -> None:
     partial.rename(path)
 
 
-def _listen() -> "queue.SimpleQueue[str]":
+def _listen(words: Collection[str]) -> Commands:
     """Commands as they come; when stdin ends, so does this process and all that it started."""
-    commands: queue.SimpleQueue[str] = queue.SimpleQueue()
+    commands: Commands = queue.SimpleQueue()
 
     def read() -> None:
         pending = b""
         while chunk := os.read(0, 4096):  # not sys.stdin: its lock would be held when the interpreter ends
             *lines, pending = (pending + chunk).split(b"\n")
             for line in lines:
-                if line.decode("ascii", "replace") in (GENERATE, STOP):
+                if line.decode("ascii", "replace") in words:
                     commands.put(line.decode())
         _end_group()
 

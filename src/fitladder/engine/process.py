@@ -22,7 +22,7 @@ from fitladder.engine.base import EngineFacts, Progress, RuntimeFacts
 from fitladder.engine.environment import child_environment
 from fitladder.engine.failure import describe_exit, log_cause
 from fitladder.engine.generation import GenerationMetadata
-from fitladder.engine.request import EngineRequest, write_request
+from fitladder.engine.request import ProcessRequest, write_request
 from fitladder.errors import EngineFailed, EnvironmentNotReady
 
 __all__ = ["EngineProcess", "GenerationResult", "engine_command"]
@@ -65,7 +65,7 @@ class EngineProcess:
     @classmethod
     def start(
         cls,
-        request: EngineRequest,
+        request: ProcessRequest,
         *,
         command: Sequence[str],
         log_path: Path,

@@ -14,7 +14,7 @@ from fitladder.errors import EngineFailed
 from fitladder.protocol.key import BundleKey
 from fitladder.protocol.settings import Count, Frozen, Sampling, Thinking, TokenId
 
-__all__ = ["EngineRequest", "RequestRecord", "load_request", "write_request"]
+__all__ = ["EngineRequest", "ProcessRequest", "RequestRecord", "load_request", "write_request"]
 
 
 class RequestRecord(Frozen):
@@ -24,18 +24,23 @@ class RequestRecord(Frozen):
     prompt_token_ids: tuple[TokenId, ...] = Field(min_length=1)
 
 
-class EngineRequest(Frozen):
+class ProcessRequest(Frozen):
+    """What every engine process is asked in; `environment` is set by the parent when it starts the child."""
+
+    environment: dict[str, str]
+
+
+class EngineRequest(ProcessRequest):
     """Everything that one engine process does: build with `engine_args`, report, wait, sample, write.
 
     `engine_args` are the complete keyword arguments of vLLM's `LLM`; nothing is left to its defaults that the
-    registration names. `environment` is set by the parent when it starts the child.
+    registration names.
     """
 
     schema_version: Literal[1] = 1
     key: BundleKey
     backend: Literal["vllm-cuda", "vllm-cpu"]
     engine_args: dict[str, Any]
-    environment: dict[str, str]
     records: tuple[RequestRecord, ...] = Field(min_length=1)
     k: Count
     thinking_budget_tokens: Count
@@ -58,6 +63,6 @@ def load_request(path: Path) -> EngineRequest:
     )
 
 
-def write_request(path: Path, request: EngineRequest) -> None:
+def write_request(path: Path, request: ProcessRequest) -> None:
     """Write a request file as canonical JSON; an existing one is replaced."""
     path.write_bytes(canonical_bytes(request))

@@ -136,6 +136,36 @@ class VllmEngine:
             self._generated_tokens += len(ids)
         return completions
 
+    def generate_bare(self, requests: Sequence[SampleRequest]) -> int:
+        """The same samples by `LLM.generate` alone, uncounted: the baseline of our loop. Sampled tokens.
+
+        Whatever the admission, vLLM's own scheduler admits. Only preemptions enter `counters`.
+        """
+        check_seeds(requests)
+        preemptions = self._counted_preemptions()
+        counted = self._scheduler.__dict__.pop("schedule")
+        try:
+            with preserved_rng():
+                outputs = self.llm.generate(
+                    [
+                        tokens_input(list(request.prompt_token_ids))
+                        for request in requests
+                        for _ in range(request.n)
+                    ],
+                    [
+                        vllm.SamplingParams(
+                            **self._parameters, seed=request.seed + index, max_tokens=request.max_tokens
+                        )
+                        for request in requests
+                        for index in range(request.n)
+                    ],
+                    use_tqdm=False,
+                )
+        finally:
+            self._scheduler.schedule = counted
+            self._counts.preemptions += self._counted_preemptions() - preemptions
+        return sum(len(output.outputs[0].token_ids) for output in outputs)
+
     def counters(self) -> dict[str, int]:
         """Recomputed tokens are in no counter of vLLM: everything scheduled, less each sample's tokens once.
 
@@ -143,9 +173,7 @@ class VllmEngine:
         """
         counts = self._counts
         once = self._prompt_tokens + self._generated_tokens - self._samples
-        counted = sum(
-            metric.value for metric in self.llm.get_metrics() if metric.name == "vllm:num_preemptions"
-        )
+        counted = self._counted_preemptions()
         if counts.preemptions != counted or counts.scheduled_tokens < once:
             raise EngineFailed(
                 "the engine's counters disagree",
@@ -171,6 +199,9 @@ class VllmEngine:
         self.llm.llm_engine.engine_core.shutdown()
         del self.llm
         cleanup_dist_env_and_memory()
+
+    def _counted_preemptions(self) -> int:
+        return sum(metric.value for metric in self.llm.get_metrics() if metric.name == "vllm:num_preemptions")
 
     def _policy(self, submissions: Sequence[Submission]) -> AdmissionPolicy | None:
         if self._admission == "worst_case":  # vLLM's own scheduler and max_num_seqs are the policy
