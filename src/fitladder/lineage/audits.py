@@ -1,21 +1,12 @@
-"""The registered audit of a verified bundle, and what the ladder is told of it, from verified bytes alone.
-
-The bridge between the sample columns of a bundle and the audit, which knows no bundle.
-"""
-
-from collections.abc import Sequence
+"""The registered audit of a verified bundle: from its columns to an audit that knows no bundle."""
 
 import numpy as np
 
 from fitladder.audit.termination import TerminationAudit, TerminationColumns, audit_termination
-from fitladder.bundles.inventory import VerifiedRoot
-from fitladder.bundles.layout import RECEIPT
 from fitladder.bundles.verify import VerifiedBundle
-from fitladder.errors import LineageError
-from fitladder.ladder.outcome import PhaseOutcome, interrupted, outcome_of
 from fitladder.protocol.experiment import Experiment
 
-__all__ = ["audit_bundle", "outcomes"]
+__all__ = ["audit_bundle"]
 
 COLUMNS = (
     "record_id",
@@ -52,33 +43,6 @@ def audit_bundle(bundle: VerifiedBundle, experiment: Experiment) -> TerminationA
     )
     records = [prompt.record_id for prompt in bundle.preflight.prompts]
     return audit_termination(columns, experiment, bundle.key, records)
-
-
-def outcomes(
-    found: VerifiedRoot, audits: Sequence[TerminationAudit], experiment: Experiment
-) -> tuple[PhaseOutcome, ...]:
-    """The history of a ladder: one outcome a bundle (its audit beside it), one a preflight without rows.
-
-    Raises LineageError where an audit is missing, and what `outcome_of` raises.
-    """
-    by_key = {audit.bundle: audit for audit in audits}
-    if len(by_key) != len(audits) or by_key.keys() != {one.key for one in found.bundles}:
-        raise LineageError(
-            f"audits of {experiment.experiment_id}",
-            got=", ".join(map(str, by_key)) or "none",
-            need=", ".join(str(one.key) for one in found.bundles) or "none",
-            do=f"run `dvc repro audit@{experiment.experiment_id}`",
-        )
-    complete = [
-        outcome_of(
-            experiment,
-            by_key[one.key].model_dump(mode="json"),
-            receipt_sha256=one.files[RECEIPT].sha256,
-            preemptions=one.receipt.counters["preemptions"],
-        )
-        for one in found.bundles
-    ]
-    return (*complete, *(interrupted(one.key) for one in found.preflights))
 
 
 def _whole(texts: list[str | None]) -> list[str]:

@@ -33,7 +33,7 @@ def parse_lists(text: str, *, where: str) -> dict[str, tuple[str, ...]]:
     try:
         document = yaml.safe_load(text)
         named = {name: one[name] for one in document["vars"] for name in one}
-        lists = {name: named[name] for name in (CARRIED, RECORDED)}
+        lists = {name: named[name] or [] for name in (CARRIED, RECORDED)}
     except (yaml.YAMLError, KeyError, TypeError) as failure:
         raise LineageError(
             f"{where}: vars", got=failure, need=f"the lists {CARRIED} and {RECORDED}"

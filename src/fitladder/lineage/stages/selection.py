@@ -16,8 +16,9 @@ from fitladder.ladder.authorise import next_phase
 from fitladder.ladder.outcome import PhaseOutcome
 from fitladder.ladder.select import Selection, finalise
 from fitladder.ladder.walk import walk
-from fitladder.lineage.audits import audit_bundle, outcomes
+from fitladder.lineage.audits import audit_bundle
 from fitladder.lineage.load import begun, load_bundles
+from fitladder.lineage.outcomes import outcomes
 from fitladder.lineage.outputs import write_file
 from fitladder.lineage.places import audits_folder, sealed_paths, selection_path
 from fitladder.protocol.binding import bind, moved
