@@ -3,6 +3,8 @@
 import json
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -274,3 +276,31 @@ def test_a_bundle_of_another_root_of_the_same_experiment_is_refused(root: Path, 
         verify_root(root, make.ID)
     with hold_root(root, make.ID, "test") as held, pytest.raises(BundleTampered, match="another root"):
         make.begin(held, make.experiment(), make.key(96))
+
+
+def test_every_file_is_opened_where_an_audit_hook_sees_it(root: Path) -> None:
+    """A content-blind pass is guarded by such a hook; Parquet is decoded from bytes, never from a path."""
+    code = (
+        "import sys; from pathlib import Path; opened = []\n"
+        "from fitladder.bundles.inventory import verify_root\n"
+        "sys.addaudithook(lambda event, words: opened.append(str(words[0])) if event == 'open' else None)\n"
+        "found = verify_root(Path(sys.argv[1]), sys.argv[2])\n"
+        "before = len(opened); found.bundles[0].columns(['stage1_token_ids']).tokens('stage1_token_ids')\n"
+        "assert len(opened) == before\n"
+        "print('\\n'.join(opened))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(root), make.ID],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    opened = {
+        line.removeprefix(f"{root}/") for line in done.stdout.splitlines() if line.startswith(str(root))
+    }
+    assert opened == {
+        path.relative_to(root).as_posix()
+        for path in root.rglob("*")
+        if path.is_file() and path.name[0] != "."
+    }
