@@ -15,10 +15,12 @@ from fitladder.planner.safety import ActiveSequence, earliest_safe_step
 from fitladder.planner.simulate import Request, SimulatedRun, simulate
 from fitladder.planner.spacing import lower_bound_steps
 from fitladder.planner.steptime import StepTime
+from fitladder.protocol.capture import covering_capture_list, dense_capture_list
 
 POOL, LENGTH, BATCHED = Pool(229, 528, 3), 3_072, 32_768
 BASE_ARM = (978, 990, 980, 986, 974, 980, 975, 985, 987, 984, 982, 983)
 STEP = StepTime(0.0048, 0.00015)
+LISTS = (covering_capture_list, dense_capture_list)
 
 
 def prompts_of(count: int) -> list[int]:
@@ -46,6 +48,8 @@ def test_gain_over_fitted_and_overcommitted() -> None:
             f"{count:10} {spaced.steps:7} {bound:7} {gain:13.3f} {against:20.3f} {over.preemptions:18}"
             f" {seconds:12.2f}s"
         )
+        padded = (STEP.seconds(spaced, lists(36)) / STEP.seconds(spaced) for lists in LISTS)
+        print("           seconds with a graph list over unpadded: " + " / ".join(f"{x:.3f}" for x in padded))
         assert (spaced.preemptions, spaced.recomputed_tokens) == (0, 0)
 
 

@@ -13,7 +13,7 @@ from fitladder.planner.memory import MemoryPlan, predict_memory
 from fitladder.planner.pool import Pool
 from fitladder.planner.spacing import lower_bound_steps, peak_width, plan_starts, plan_steps
 from fitladder.protocol.capacity import block_rule, token_rule, usable_pool_blocks
-from fitladder.protocol.capture import covering_capture_list
+from fitladder.protocol.capture import covering_capture_list, dense_capture_list
 
 __all__ = ["AdmissionOutlook", "EngineWish", "check_width", "predict_cache", "predict_steps"]
 
@@ -109,6 +109,6 @@ def predict_steps(cache: Cache, plan: CapacityPlan, prompt_tokens: int, sequence
         worst_case_steps=-(-sequences // plan.max_num_seqs) * length,
         spaced_steps=plan_steps(starts, length),
         spaced_width=width,
-        spaced_capture_sizes=covering_capture_list(width),
+        spaced_capture_sizes=dense_capture_list(width),
         lower_bound_steps=lower_bound_steps(prompts, length, pool),
     )

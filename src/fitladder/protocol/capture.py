@@ -12,6 +12,7 @@ from fitladder.errors import FitladderError, GateRefused
 __all__ = [
     "check_capture_list",
     "covering_capture_list",
+    "dense_capture_list",
     "normalise_capture_list",
     "padded_width",
     "render_widths",
@@ -77,6 +78,18 @@ def covering_capture_list(max_num_seqs: int) -> tuple[int, ...]:
     """The registered form of an exact list: powers of two below max_num_seqs, then max_num_seqs itself."""
     _width(max_num_seqs, 1, GateRefused)
     return (*(1 << k for k in range((max_num_seqs - 1).bit_length())), max_num_seqs)
+
+
+def dense_capture_list(max_num_seqs: int) -> tuple[int, ...]:
+    """For widths that keep changing, as under spaced admission: each up to 32, then a 16th apart at most.
+
+    A covering list of powers of two pads a 24-wide batch to 32 and pays for all 32 on every step.
+    """
+    _width(max_num_seqs, 1, GateRefused)
+    sizes = list(range(1, min(max_num_seqs, 32) + 1))
+    while sizes[-1] < max_num_seqs:
+        sizes.append(min(max_num_seqs, sizes[-1] + (1 << (sizes[-1].bit_length() - 5))))
+    return tuple(sizes)
 
 
 def normalise_capture_list(capture_sizes: Sequence[int] | None) -> tuple[int, ...]:

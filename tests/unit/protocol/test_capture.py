@@ -63,6 +63,15 @@ def test_covering_list(width: int, sizes: tuple[int, ...]) -> None:
     assert capture.uncovered_widths(sizes, width) == ()
 
 
+@pytest.mark.parametrize("width", [1, 31, 32, 33, 36, 64, 100, 144, 512])
+def test_dense_list_pads_little(width: int) -> None:
+    sizes = capture.dense_capture_list(width)
+    assert capture.check_capture_list(sizes, width) == sizes
+    for batch in range(1, width + 1):
+        assert (capture.padded_width(batch, sizes) - batch) * 16 < batch
+    assert len(sizes) <= 100
+
+
 def test_padding_and_eager_widths() -> None:
     sizes = (1, 2, 4, 8, 16)
     assert [capture.padded_width(width, sizes) for width in (1, 3, 16, 17)] == [1, 4, 16, 17]
