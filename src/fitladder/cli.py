@@ -17,6 +17,7 @@ __all__ = ["COMMANDS", "main"]
 COMMANDS: dict[str, tuple[str, str]] = {
     "validate": ("fitladder.commands.protocol:validate", "Check params.yaml, or one experiment in it."),
     "binding": ("fitladder.commands.protocol:binding", "Show what is frozen, and what moved since."),
+    "status": ("fitladder.commands.status:status", "Where every experiment stands, and what is due."),
     "inputs": ("fitladder.commands.inputs:app", "Fetch and check inputs that are registered by hash."),
     "tasks": ("fitladder.commands.tasks:app", "Generate macro tasks from a seed."),
     "plan": ("fitladder.commands.plan:plan", "How many sequences fit at this context length?"),
@@ -31,6 +32,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "stage": ("fitladder.commands.stage:stage", "One stage of dvc.yaml for one experiment."),
     "report": ("fitladder.commands.report:report", "The page of an experiment, from verified records."),
     "log": ("fitladder.commands.log:log", "Append a line to an experiment's running log."),
+    "select": ("fitladder.commands.select:select", "Decide the ladder from every audit, recomputed."),
     "verify": ("fitladder.commands.verify:verify", "Re-verify every byte against its receipt."),
     "attest": ("fitladder.commands.attest:attest", "State the receipt chain for other people's tools."),
     "manifest": ("fitladder.commands.manifest:manifest", "What belongs to an experiment, and who needs it."),

@@ -1,4 +1,7 @@
-"""`fitladder audit FILE`: is the model thinking, or looping? Exact periods of anyone's token lists."""
+"""`fitladder audit FILE|EXPERIMENT`: is the model thinking, or looping?
+
+A file: exact periods of anyone's token lists. A registered experiment: its verified bundles, audited again.
+"""
 
 import importlib
 from pathlib import Path
@@ -8,7 +11,8 @@ import typer
 
 from fitladder.audit.foreign import ForeignSample, audit_rows, load_rows
 from fitladder.canonical import parse_model, sha256_file
-from fitladder.commands.options import Json, print_json, print_table
+from fitladder.commands.audited import print_audits
+from fitladder.commands.options import DataDir, Json, Params, print_json, print_table
 from fitladder.errors import UsageError
 from fitladder.protocol.settings import LoopRule
 
@@ -20,7 +24,9 @@ Column = Annotated[
 
 
 def audit(
-    target: Annotated[str, typer.Argument(metavar="FILE", help="A .jsonl or .parquet file of token lists.")],
+    target: Annotated[
+        str, typer.Argument(metavar="FILE|EXPERIMENT", help="A .jsonl or .parquet file, or an experiment id.")
+    ],
     *,
     column: Column = None,
     id_column: Annotated[str, typer.Option("--id-column", help="What names a row.")] = "id",
@@ -30,10 +36,15 @@ def audit(
     report: Annotated[
         Path | None, typer.Option("--report", help="Write the loop page to this .html file, too.")
     ] = None,
+    params: Params = Path("params.yaml"),
+    data: DataDir = Path("data"),
     as_json: Json = False,
 ) -> None:
-    """Is the model thinking, or looping? Every row is taken as cut at its budget; no text is read."""
+    """Is the model thinking, or looping? All rows of a file are taken as cut at their budget."""
     path = Path(target)
+    if column is None and not path.exists() and not path.suffix and params.exists():
+        print_audits(target, params, data.absolute(), as_json=as_json)
+        return
     if column is None and not path.exists():
         raise UsageError(
             f"no file {target!r}", need="a .jsonl or .parquet file", do="name its id list with --column"

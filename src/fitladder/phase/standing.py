@@ -19,7 +19,8 @@ from fitladder.engine.base import EngineFacts, RuntimeFacts
 from fitladder.ladder.authorise import NextPhase, check_authorised, next_phase
 from fitladder.ladder.drift import check_no_drift, rung_identity
 from fitladder.ladder.outcome import PhaseOutcome
-from fitladder.lineage.audits import audit_bundle, outcomes
+from fitladder.lineage.audits import audit_bundle
+from fitladder.lineage.outcomes import outcomes
 from fitladder.phase.house import House
 from fitladder.protocol.binding import Binding, bind
 from fitladder.protocol.experiment import Experiment

@@ -1,0 +1,48 @@
+"""`fitladder select X`: which rung did the ladder select, or explicitly none, or what is due next?"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fitladder.canonical import parse_json
+from fitladder.commands.options import DataDir, Json, Params, print_json, print_table
+from fitladder.errors import LineageError
+from fitladder.lineage.places import selection_path
+from fitladder.lineage.stages.selection import make_selection
+from fitladder.protocol.registry import load_registry
+
+__all__ = ["select"]
+
+
+def select(
+    experiment: Annotated[str, typer.Argument(help="An experiment id.")],
+    params: Params = Path("params.yaml"),
+    data: DataDir = Path("data"),
+    as_json: Json = False,
+) -> None:
+    """Decide the ladder from every audit recomputed; a decision that stands is never replaced."""
+    registry = load_registry(params)
+    path = selection_path(data.absolute(), registry.experiment(experiment).experiment_id)
+    line = make_selection(registry, experiment, data.absolute())
+    decision = parse_json(path.read_bytes(), where=str(path), error=LineageError)
+    if as_json:
+        print_json(decision)
+        return
+    rows = [
+        (
+            str(rung["thinking_budget_tokens"]),
+            rung["status"],
+            ", ".join(_phase(one) for one in rung["phases"]),
+        )
+        for rung in decision.get("rungs", [])
+    ]
+    if rows:
+        print_table(f"ladder of {experiment}", ("budget", "status", "phases"), rows)
+    typer.echo(line)
+
+
+def _phase(outcome: dict[str, object]) -> str:
+    key = outcome["key"]
+    name = key["phase"] if isinstance(key, dict) else "?"
+    return f"{name} {'adequate' if outcome['adequate'] else 'rejected'}"

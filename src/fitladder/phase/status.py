@@ -1,0 +1,149 @@
+"""Where does every registered experiment stand, by what the disk proves?
+
+The root is read where it is here, else the carried copy under data/bundles, else the registered history.
+What Prefect says is somebody else's column; it never decides.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from fitladder.bundles.verify import VerifiedBundle, VerifiedPreflight
+from fitladder.errors import RootRefused
+from fitladder.ladder.authorise import NextPhase, next_phase
+from fitladder.ladder.outcome import PhaseOutcome, interrupted, outcome_of
+from fitladder.ladder.walk import walk
+from fitladder.lineage.audits import audit_bundle
+from fitladder.lineage.load import load_bundles
+from fitladder.lineage.outcomes import outcomes
+from fitladder.phase.house import House
+from fitladder.phase.standing import survey
+from fitladder.protocol.experiment import PHASES, Experiment
+from fitladder.protocol.key import BundleKey
+from fitladder.protocol.registry import Registry
+from fitladder.report.recorded import load_history
+
+__all__ = ["ExperimentStatus", "PhaseStatus", "experiment_status"]
+
+
+@dataclass(frozen=True)
+class PhaseStatus:
+    """One phase at one rung; the digests are None where nothing stands."""
+
+    key: BundleKey
+    state: Literal["not_run", "preflight_only", "complete"]
+    adequate: bool | None
+    receipt_sha256: str | None
+    go_sha256: str | None
+    counts: dict[str, int]
+
+
+@dataclass(frozen=True)
+class ExperimentStatus:
+    """Everything one row group of `fitladder status` says. `source`: where the proof was read."""
+
+    experiment: Experiment
+    source: Literal["root", "data/bundles", "registered history", "nothing yet"]
+    rungs: Mapping[int, str]
+    phases: tuple[PhaseStatus, ...]
+    next: NextPhase
+
+    @property
+    def next_command(self) -> str | None:
+        """The command that asks for what is due; None where nothing may be asked for."""
+        key = self.next.key
+        if key is None:
+            return None
+        return (
+            f"fitladder launch {key.experiment_id} --phase {key.phase} --budget {key.thinking_budget_tokens}"
+        )
+
+
+def experiment_status(house: House, registry: Registry, experiment_id: str) -> ExperimentStatus:
+    """Re-verify and re-audit what is here. Raises as verification does: a broken bundle has no status."""
+    experiment = registry.experiment(experiment_id)
+    recorded = load_history(house.data, experiment_id)
+    if recorded is not None:
+        history = [_recorded_outcome(experiment, phase.model_dump(mode="json")) for phase in recorded.phases]
+        return _status(experiment, "registered history", history, {})
+    try:
+        standing = survey(house, experiment_id)
+    except RootRefused:
+        standing = None  # no root is named on this machine: a reader's laptop
+    if standing is not None and standing.begun:
+        gos = _gos((*standing.bundles, *standing.preflights))
+        return _status(experiment, "root", standing.history, gos)
+    found = load_bundles(house.data, experiment)
+    if found is None:
+        return _status(experiment, "nothing yet", (), {})
+    audits = tuple(audit_bundle(bundle, experiment) for bundle in found.bundles)
+    gos = _gos((*found.bundles, *found.preflights))
+    return _status(experiment, "data/bundles", outcomes(found, audits, experiment), gos)
+
+
+def _gos(begun: Sequence[VerifiedBundle | VerifiedPreflight]) -> dict[BundleKey, str]:
+    return {one.key: one.preflight.go_sha256 for one in begun}
+
+
+def _recorded_outcome(experiment: Experiment, phase: dict[str, Any]) -> PhaseOutcome:
+    """A registered phase as the ladder knows it: its recorded counts judged again, not its verdict."""
+    budget, name = phase["thinking_budget_tokens"], phase["phase"]
+    key = BundleKey(experiment_id=experiment.experiment_id, thinking_budget_tokens=budget, phase=name)
+    found = phase["termination"]
+    if found is None:
+        return interrupted(key)
+    limits, samples = experiment.thresholds, found["samples"]
+    audit = {
+        "bundle": key.model_dump(),
+        "samples": samples,
+        "expected_samples": phase["records"] * phase["k"],
+        "unresolved_cap_contacts": found["unresolved"],
+        "answer_limit_contacts": found["answer_limit_contacts"],
+        "periodic_loop_contacts": found["loops"],
+        "adequate": limits.unresolved_rate_below.is_above(found["unresolved"], samples)
+        and limits.answer_limit_rate_below.is_above(found["answer_limit_contacts"], samples)
+        and limits.loop_rate_at_most.is_at_least(found["loops"], samples),
+    }
+    return outcome_of(experiment, audit, receipt_sha256=phase["files"]["receipt"]["sha256"], preemptions=0)
+
+
+def _status(
+    experiment: Experiment,
+    source: Literal["root", "data/bundles", "registered history", "nothing yet"],
+    history: Sequence[PhaseOutcome],
+    gos: dict[BundleKey, str],
+) -> ExperimentStatus:
+    known = {outcome.key: outcome for outcome in history}
+    phases = [
+        _phase(
+            BundleKey(
+                experiment_id=experiment.experiment_id,
+                thinking_budget_tokens=rung.thinking_budget_tokens,
+                phase=phase,
+            ),
+            known,
+            gos,
+        )
+        for rung in experiment.rungs
+        for phase in PHASES
+    ]
+    rungs = dict(walk(experiment, history).rungs)
+    return ExperimentStatus(experiment, source, rungs, tuple(phases), next_phase(experiment, history))
+
+
+def _phase(key: BundleKey, known: dict[BundleKey, PhaseOutcome], gos: dict[BundleKey, str]) -> PhaseStatus:
+    outcome = known.get(key)
+    if outcome is None:
+        return PhaseStatus(key, "not_run", None, None, None, {})
+    counts = {
+        name: value
+        for name in (
+            "samples",
+            "unresolved_cap_contacts",
+            "answer_limit_contacts",
+            "periodic_loop_contacts",
+            "preemptions",
+        )
+        if (value := getattr(outcome, name)) is not None and (name != "preemptions" or key in gos)
+    }
+    return PhaseStatus(key, outcome.state, outcome.adequate, outcome.receipt_sha256, gos.get(key), counts)
