@@ -25,7 +25,7 @@ from fitladder.bundles.verify import verify_bundle
 from fitladder.bundles.writer import commit_bundle
 from fitladder.engine.rows import SampleRow
 from fitladder.engine.seeds import stage1_seed, stage2_seed
-from fitladder.phase.standing import audit_bundle
+from fitladder.lineage.audits import audit_bundle
 from fitladder.protocol.experiment import Experiment
 from fitladder.protocol.settings import LoopRule, Rung
 
