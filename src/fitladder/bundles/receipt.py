@@ -81,7 +81,7 @@ def build_receipt(
     noted_at_s: int,
 ) -> Receipt:
     """The one receipt that these contents can have. `samples` holds both id columns and all counts."""
-    ids = sum(int(samples.tokens(name)[1][-1]) for name in ("stage1_token_ids", "stage2_token_ids"))
+    ids = sum(int(samples.lengths(name).sum()) for name in ("stage1_token_ids", "stage2_token_ids"))
     total = {name: int(samples.integers(name).sum()) for name in _SUMMED}
     flags: list[Flag] = []
     if engine.counters["preemptions"] > 0:

@@ -57,8 +57,8 @@ def _name(sample: tuple[str | None, int]) -> str:
 
 def _check_counts(samples: SampleTable, preflight: Preflight, where: str) -> None:
     count = samples.integers
-    stage1 = np.diff(samples.tokens("stage1_token_ids")[1])
-    stage2 = np.diff(samples.tokens("stage2_token_ids")[1])
+    stage1 = samples.lengths("stage1_token_ids")
+    stage2 = samples.lengths("stage2_token_ids")
     forced, restarted = samples.flags("forced_close"), samples.flags("answer_restart")
     natural, ended = samples.flags("natural_close"), samples.flags("eos_inside_thinking")
     ran2 = np.array([seed is not None for seed in samples.optional_integers("stage2_seed")], dtype=np.bool_)
