@@ -23,15 +23,13 @@ Flags = npt.NDArray[np.bool_]
 class TerminationColumns:
     """One entry a sample, in bundle order, as `SampleRow` defines them.
 
-    `stage1_token_ids` holds the ids of all samples one behind the other; sample i owns
-    `stage1_offsets[i] : stage1_offsets[i + 1]`, so there is one offset more than samples.
-    `stage2_finish_reasons` is None, and `stage2_tokens` 0, where stage 2 did not run.
+    `stage1_token_ids` is an int32 array a sample: what stage 1 sampled up to, not including, the first model
+    EOS. `stage2_finish_reasons` is None, and `stage2_tokens` 0, where stage 2 did not run.
     """
 
     record_ids: Sequence[str]
     sample_indices: Counts
-    stage1_token_ids: Ids
-    stage1_offsets: Counts
+    stage1_token_ids: Sequence[Ids]
     thinking_tokens: Counts
     stage1_finish_reasons: Sequence[str]
     natural_close: Flags
@@ -44,14 +42,10 @@ class TerminationColumns:
     @classmethod
     def from_rows(cls, rows: Sequence[SampleRow]) -> "TerminationColumns":
         """Columns of rows in memory; a reader of bundles builds them from its files instead."""
-        lengths = [len(row.stage1_token_ids) for row in rows]
         return cls(
             record_ids=tuple(row.record_id for row in rows),
             sample_indices=np.array([row.sample_index for row in rows], dtype=np.int64),
-            stage1_token_ids=np.concatenate(
-                [np.zeros(0, dtype=np.int32), *(row.stage1_token_ids for row in rows)]
-            ),
-            stage1_offsets=np.cumsum([0, *lengths], dtype=np.int64),
+            stage1_token_ids=tuple(row.stage1_token_ids for row in rows),
             thinking_tokens=np.array([row.thinking_tokens for row in rows], dtype=np.int64),
             stage1_finish_reasons=tuple(row.stage1_finish_reason for row in rows),
             natural_close=np.array([row.natural_close for row in rows], dtype=np.bool_),
@@ -69,13 +63,9 @@ class TerminationColumns:
         """`record_id#sample_index`, as messages and audits name a sample."""
         return f"{self.record_ids[row]}#{self.sample_indices[row]}"
 
-    def stage1_ids(self, row: int) -> Ids:
-        """What stage 1 sampled up to, not including, the first model EOS."""
-        return self.stage1_token_ids[self.stage1_offsets[row] : self.stage1_offsets[row + 1]]
-
     def thinking_ids(self, row: int) -> Ids:
         """The thinking: the ids before the close marker, or all of them where there is none."""
-        return self.stage1_ids(row)[: self.thinking_tokens[row]]
+        return self.stage1_token_ids[row][: self.thinking_tokens[row]]
 
 
 def check_columns(columns: TerminationColumns, budget_tokens: int, k: int) -> None:
@@ -83,14 +73,10 @@ def check_columns(columns: TerminationColumns, budget_tokens: int, k: int) -> No
     count = len(columns)
     for field in fields(columns):
         have = len(getattr(columns, field.name))
-        need = {"stage1_offsets": count + 1, "stage1_token_ids": have}.get(field.name, count)
-        if have != need:
-            raise BundleError(f"column {field.name}", got=f"{have} entries", need=need)
-    offsets = columns.stage1_offsets
-    if offsets[0] != 0 or offsets[-1] != len(columns.stage1_token_ids) or (np.diff(offsets) < 0).any():
-        raise BundleError("column stage1_offsets does not divide the ids", got=int(offsets[-1]))
+        if have != count:
+            raise BundleError(f"column {field.name}", got=f"{have} entries", need=count)
     for row in range(count):
-        thinking, sampled = int(columns.thinking_tokens[row]), len(columns.stage1_ids(row))
+        thinking, sampled = int(columns.thinking_tokens[row]), len(columns.stage1_token_ids[row])
         closes = bool(columns.natural_close[row]) + bool(columns.forced_close[row])
         ran = columns.stage2_finish_reasons[row] is not None
         for wrong, what in (

@@ -20,6 +20,7 @@ TokenIds = npt.NDArray[np.int32]
 _Count = TypeVar("_Count", int, npt.NDArray[np.int64])
 NEAR = 3  # lags of up to this many times the allowed mismatches are still reported, as near misses
 PERFECT_TRIES = 8
+ONSET_STEP = 1_024  # ids looked at before the last mismatch; more only while an earlier onset could win
 GRAM = 8  # ids under one anchor; anchors do not overlap, so one mismatch spoils one anchor at most
 
 
@@ -60,11 +61,10 @@ def nearest_lag(thinking_ids: TokenIds, rule: LoopRule) -> LagMatch | None:
     tail = _tail(thinking_ids, rule)
     if tail is None:
         return None
-    hashes = _gram_hashes(tail)
-    best = _perfect(tail, hashes, rule)
+    best = _perfect(tail, rule)
     if best is not None:
         return best
-    for lag, least_mismatches in _candidates(tail, hashes, rule):
+    for lag, least_mismatches in _candidates(tail, rule):
         compared = len(tail) - lag
         if not LagMatch(lag, compared - least_mismatches, compared).is_better_than(best):
             continue
@@ -102,17 +102,25 @@ def onset_token(thinking_ids: TokenIds, period_tokens: int, rule: LoopRule) -> i
     ids = np.asarray(thinking_ids)
     rate = rule.min_match_rate.value
     gain, loss = rate.denominator - rate.numerator, rate.numerator
-    comparisons, length = len(ids) - period_tokens, 2 * rule.tail_tokens
-    while True:
-        start = max(0, comparisons - length)
-        missed = np.flatnonzero(ids[start + period_tokens :] != ids[start : len(ids) - period_tokens])
-        score = missed * gain - np.arange(len(missed)) * (gain + loss) - loss  # just behind each mismatch
-        at = int(np.argmin(score)) if len(score) else -1
-        least = min(0, int(score[at])) if len(score) else 0
+    missed = ids[period_tokens:] != ids[: len(ids) - period_tokens]
+    last = _last_true(missed)
+    back = ONSET_STEP
+    while last >= 0:
+        start = max(0, last - back)
+        at = np.flatnonzero(missed[start:])
+        score = at * gain - np.arange(len(at)) * (gain + loss) - loss  # just behind each mismatch
+        least = int(np.argmin(score))
         # What lies before `start` can add at most `start` matches: below that, no earlier onset wins.
-        if start == 0 or least < -start * gain:
-            return start + (int(missed[at]) + 1 if least < 0 else 0)
-        length *= 2
+        if start == 0 or score[least] < -start * gain:
+            return start + int(at[least]) + 1 if score[least] < 0 else 0
+        back *= 4
+    return 0
+
+
+def _last_true(flags: npt.NDArray[np.bool_]) -> int:
+    """Index of the last true flag, -1 where none is."""
+    at = int(np.argmax(flags[::-1])) if len(flags) else 0
+    return len(flags) - 1 - at if len(flags) and flags[len(flags) - 1 - at] else -1
 
 
 def _tail(thinking_ids: TokenIds, rule: LoopRule) -> TokenIds | None:
@@ -133,22 +141,22 @@ def _compare(tail: TokenIds, lag: int) -> LagMatch:
     return LagMatch(lag, int(np.count_nonzero(tail[lag:] == tail[:compared])), compared)
 
 
-def _perfect(tail: TokenIds, hashes: npt.NDArray[np.uint16], rule: LoopRule) -> LagMatch | None:
+def _perfect(tail: TokenIds, rule: LoopRule) -> LagMatch | None:
     """The smallest lag without a mismatch, if soon found: most loops are perfect, and that ends the search.
 
-    Every such lag repeats the last run of ids; only the first few lags that do are compared in full.
+    Every such lag repeats the last ids; only the first few lags that do are compared in full.
     """
-    if len(hashes) <= rule.max_period_tokens:
-        return None
-    repeats = np.flatnonzero(hashes[-1 - rule.max_period_tokens : -1][::-1] == hashes[-1])
-    for lag in (repeats[:PERFECT_TRIES] + 1).tolist():
+    lags = np.arange(1, rule.max_period_tokens + 1)
+    for back in range(1, min(GRAM, len(tail) - rule.max_period_tokens) + 1):
+        lags = lags[tail[len(tail) - back - lags] == tail[-back]]
+    for lag in lags[:PERFECT_TRIES].tolist():
         match = _compare(tail, lag)
         if match.matched_tokens == match.compared_tokens:
             return match
     return None
 
 
-def _candidates(tail: TokenIds, hashes: npt.NDArray[np.uint16], rule: LoopRule) -> Iterator[tuple[int, int]]:
+def _candidates(tail: TokenIds, rule: LoopRule) -> Iterator[tuple[int, int]]:
     """(lag, least mismatches) for each lag that may be within reach, ascending.
 
     Anchors are disjoint runs of `GRAM` ids, compared by hash with the runs of every lag: a run whose hash
@@ -159,6 +167,7 @@ def _candidates(tail: TokenIds, hashes: npt.NDArray[np.uint16], rule: LoopRule) 
     anchors = min((len(tail) - lags) // GRAM, reach + max(10, reach // 32))
     if anchors <= reach:
         return ((lag, 0) for lag in range(1, lags + 1))
+    hashes = _gram_hashes(tail)
     step = (len(tail) - lags) // anchors
     at = lags + step * np.arange(anchors)
     earlier = sliding_window_view(hashes, lags)[at[0] - lags : at[-1] - lags + 1 : step]

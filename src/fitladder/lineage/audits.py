@@ -26,12 +26,10 @@ COLUMNS = (
 def audit_bundle(bundle: VerifiedBundle, experiment: Experiment) -> TerminationAudit:
     """The registered termination audit of a verified bundle. Raises BundleError on rows that are not its."""
     table = bundle.columns(COLUMNS)
-    ids, offsets = table.tokens("stage1_token_ids")
     columns = TerminationColumns(
         record_ids=_whole(table.texts("record_id")),
         sample_indices=table.integers("sample_index"),
-        stage1_token_ids=ids,
-        stage1_offsets=offsets,
+        stage1_token_ids=table.token_lists("stage1_token_ids"),
         thinking_tokens=table.integers("thinking_tokens"),
         stage1_finish_reasons=_whole(table.texts("stage1_finish_reason")),
         natural_close=table.flags("natural_close"),

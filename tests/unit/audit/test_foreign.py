@@ -221,7 +221,7 @@ def test_parquet_that_is_none_or_lacks_the_column(tmp_path: Path) -> None:
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no file"):
-        audit(str(tmp_path / "nothing"))
+        audit(str(tmp_path / "nothing.jsonl"))
     with pytest.raises(InputRefused, match="cannot be read"):
         audit(str(tmp_path / "nothing"), column="token_ids")
 

@@ -334,9 +334,8 @@ def test_columns_of_different_lengths(audit: Any, columns: Columns) -> None:
     good = columns()
     for name, value in (
         ("sample_indices", good.sample_indices[:47]),
-        ("stage1_offsets", good.stage1_offsets[:48]),
+        ("stage1_token_ids", good.stage1_token_ids[:47]),
         ("stage2_finish_reasons", ()),
-        ("stage1_offsets", good.stage1_offsets[::-1].copy()),
     ):
         with pytest.raises(BundleError, match=f"column {name}"):
             audit(TerminationColumns(**{**vars(good), name: value}))
