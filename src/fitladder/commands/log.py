@@ -6,14 +6,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 
 from fitladder.approval.clock import format_utc
 from fitladder.commands.options import DataDir, Json, Params, print_json, print_table
 from fitladder.protocol.registry import load_registry
 from fitladder.report.log import append_log, load_log
 from fitladder.report.view import LogLine
-from fitladder.report.words import short_sha, visible
+from fitladder.report.words import short_sha
 
 __all__ = ["log"]
 
@@ -44,8 +43,8 @@ def log(
         (
             str(line.sequence),
             line.recorded,
-            escape(visible(line.author)),
-            escape(visible(line.text)),
+            line.author,
+            line.text,
             short_sha(line.sha256),
         )
         for line in lines
@@ -57,7 +56,7 @@ def _plain(line: LogLine) -> dict[str, object]:
     return {
         "sequence": line.sequence,
         "recorded": line.recorded,
-        "author": visible(line.author),
-        "text": visible(line.text),
+        "author": line.author,
+        "text": line.text,
         "sha256": line.sha256,
     }

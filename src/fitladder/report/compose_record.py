@@ -66,7 +66,7 @@ def approvals_section(view: ExperimentView) -> Section:
                 numeric=frozenset({0}),
             )
         )
-    elif not view.approvals_note:
+    elif view.source == "verified bundles":
         blocks.append(Callout("No GO was asked for yet.", "open"))
     return Section("approvals", "GO history", tuple(blocks))
 

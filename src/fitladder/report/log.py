@@ -15,6 +15,7 @@ from fitladder.canonical import canonical_bytes, parse_json, parse_model, sha256
 from fitladder.errors import LineageError, UsageError
 from fitladder.protocol.settings import Frozen, Identifier, Sha256
 from fitladder.report.view import LogLine
+from fitladder.report.words import visible
 
 __all__ = ["append_log", "load_log", "log_path", "parse_log"]
 
@@ -78,7 +79,7 @@ def parse_log(data: bytes, experiment_id: str, *, where: str) -> tuple[LogLine, 
 
 def append_log(data_dir: Path, experiment_id: str, text: str, *, author: str, recorded: str) -> LogLine:
     """Append one line and return it. Raises UsageError on unfit text, LineageError on a broken log."""
-    words, path = text.strip(), log_path(data_dir, experiment_id)
+    words, path = visible(text.strip()), log_path(data_dir, experiment_id)
     if not words or len(words) > MAX_CHARACTERS:
         raise UsageError("log text", got=f"{len(words)} characters", need=f"1 to {MAX_CHARACTERS}")
     if not author.strip() or len(author) > 120:
@@ -96,7 +97,7 @@ def append_log(data_dir: Path, experiment_id: str, text: str, *, author: str, re
             experiment_id=experiment_id,
             sequence=len(lines) + 1,
             recorded=recorded,
-            author=author.strip(),
+            author=visible(author.strip()),
             text=words,
             previous_sha256=lines[-1].sha256 if lines else GENESIS,
         )

@@ -139,7 +139,7 @@ def render_svg(made: Figure, name: str) -> str:
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
     text = re.sub(r'<style type="text/css">.*?</style>\s*', "", text, flags=re.DOTALL)
-    text = re.sub(r'\b(id=")', rf"\1{name}-", text)
+    text = re.sub(r'\bid="(?:matplotlib\.)?', f'id="{name}-', text)
     text = re.sub(r'(href="#|url\(#)', rf"\1{name}-", text)
     text = re.sub(r"<!--.*?-->\s*", "", text, flags=re.DOTALL)
     text = re.sub(r'(<svg\b[^>]*?) width="[^"]*"', r"\1", text, count=1)

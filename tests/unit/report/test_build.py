@@ -1,0 +1,259 @@
+"""From records to a page: what is missing is shown as not run, what is broken or disagrees refuses."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import bundle_factory as make
+from support.report_house import history_house, small_house
+
+from fitladder.approval.chain import Draft, append, chain_path
+from fitladder.approval.go import CHECKLIST
+from fitladder.canonical import canonical_bytes
+from fitladder.errors import BundleTampered, FitladderError, GoRefused, InputRefused, LineageError
+from fitladder.lineage.stages.selection import make_selection
+from fitladder.protocol.binding import bind
+from fitladder.report.build import build_report, load_view
+from fitladder.report.index import build_index
+
+ID = make.ID
+EXACT = "qwen35_4b_verified_macro_exact_cudagraph_rerun"
+
+
+def test_nothing_has_run(tmp_path: Path, words_of: Callable[[str], str]) -> None:
+    data, registry = small_house(tmp_path, done=())
+    html, twin = build_report(ID, data, registry)
+    text = words_of(html)
+    assert "Not run Registered and frozen" in text
+    assert "64 thinking tokens: not run yet." in text
+    assert "No phase has run yet" in text
+    assert "No GO was asked for yet." in text
+    assert "a fresh probe at 64" in text
+    assert "not run" in twin
+
+
+def test_a_probe_with_its_audit(tmp_path: Path, words_of: Callable[[str], str]) -> None:
+    data, registry = small_house(tmp_path)
+    view = load_view(ID, data, registry)
+    probe = view.phases[0]
+    audit = json.loads((data / "audits" / ID / "phases" / "think_64_probe.json").read_text())
+    assert probe.termination is not None
+    assert probe.capacity is not None
+    assert [share.count for share in probe.termination.shares] == [
+        audit["periodic_loop_contacts"],
+        audit["unresolved_cap_contacts"],
+        audit["answer_limit_contacts"],
+    ]
+    assert probe.termination.burned_tokens == audit["tokens_after_onset"]
+    assert [row.sample_id for row in probe.termination.rows] == [
+        f"{row['record_id']}#{row['sample_index']}" for row in audit["rows"]
+    ]
+    assert (probe.capacity.active_sequences, probe.capacity.margin_blocks is None) == (3, False)
+    assert view.phases[1].state == "not run"
+    text = words_of(build_report(ID, data, registry)[0])
+    assert f"{audit['periodic_loop_contacts']} of {audit['samples']} looped." in text
+    assert "96 thinking tokens: not run yet." in text
+    assert "Loop timeline, probe at 64" in text
+    for name, record in json.loads((data / "bundles" / ID / "think_64/probe/receipt.json").read_text())[
+        "files"
+    ].items():
+        assert f"{name} {record['bytes']:,} B" in text.replace(" (", " B (").replace(" B B", " B")
+        assert record["sha256"] in text
+
+
+def test_a_phase_that_was_only_begun(tmp_path: Path, words_of: Callable[[str], str]) -> None:
+    data, registry = small_house(tmp_path, done=(), begun=((64, "probe"),))
+    text = words_of(build_report(ID, data, registry)[0])
+    assert "Preflight only: the live gates passed" in text
+    assert "Open: preflight only" in text
+
+
+def test_a_bundle_without_its_audit(tmp_path: Path, words_of: Callable[[str], str]) -> None:
+    data, registry = small_house(tmp_path, audited=False)
+    text = words_of(build_report(ID, data, registry)[0])
+    assert "not audited" in text
+
+
+def test_two_builds_are_equal_bytes(tmp_path: Path) -> None:
+    data, registry = small_house(tmp_path)
+    assert build_report(ID, data, registry) == build_report(ID, data, registry)
+
+
+def test_the_end_of_a_ladder_is_an_explicit_none(tmp_path: Path, words_of: Callable[[str], str]) -> None:
+    data, registry = small_house(tmp_path, done=((64, "probe"), (96, "probe")))
+    make_selection(registry, ID, data)
+    view = load_view(ID, data, registry)
+    assert view.selection is not None
+    assert (view.selection.passed, view.selection.selected_budget_tokens) == (False, None)
+    text = words_of(build_report(ID, data, registry)[0])
+    assert "Terminal: pass: false, selected: null." in text
+    assert [decision.outcome for decision in view.decisions] == ["rung rejected", "rung rejected"]
+
+
+def test_a_selection_that_bundles_do_not_give_refuses(tmp_path: Path) -> None:
+    data, registry = small_house(tmp_path, done=((64, "probe"), (96, "probe")))
+    make_selection(registry, ID, data)
+    path = data / "selection" / f"{ID}.json"
+    kept = path.read_bytes()
+    other, _ = small_house(tmp_path / "other")
+    (other / "selection").mkdir()
+    (other / "selection" / f"{ID}.json").write_bytes(kept)
+    with pytest.raises(LineageError, match="decides what bundles and audits do not"):
+        load_view(ID, other, registry)
+
+
+def test_an_authored_number_that_disagrees_refuses_to_render(tmp_path: Path) -> None:
+    data, registry = small_house(tmp_path, words={"found": ["{{ rung(64).samples = 5 }}"]})
+    with pytest.raises(InputRefused, match=r"disagrees with its audit .* got 5, need 4"):
+        build_report(ID, data, registry)
+
+
+def test_a_historic_narrative_that_disagrees_refuses_to_render(tmp_path: Path) -> None:
+    data, registry = history_house(tmp_path)
+    path = data / "narratives" / f"{EXACT}.yaml"
+    path.write_text(path.read_text().replace("rung(49152).loops = 38", "rung(49152).loops = 37"))
+    with pytest.raises(InputRefused, match="got 37, need 38"):
+        build_report(EXACT, data, registry)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("termination", "loops", 39), "periods_tokens: got 38, need 39"),
+        (("termination", "samples", 47), "samples: got 47, need 48"),
+        (("capacity", "required_tokens", 963_073), "required_tokens: got 963073, need 963072"),
+        (("capacity", "margin_tokens", 1), "margin_tokens: got 1, need 33792"),
+        ((None, "max_num_seqs", 20), "max_num_seqs: got 20, need 19"),
+        ((None, "k", 12), "k: got 12, need 4"),
+        ((None, "thinking_budget_tokens", 49153), "need a registered rung"),
+        ((None, "state", "done"), "state"),
+        (("generation", "sampled_tokens", True), "sampled_tokens"),
+    ],
+)
+def test_history_that_contradicts_itself_refuses(tmp_path: Path, change: Any, message: str) -> None:
+    data, registry = history_house(tmp_path)
+    path = data / "history" / f"{EXACT}.json"
+    record = json.loads(path.read_text())
+    part, name, value = change
+    (record["phases"][0][part] if part else record["phases"][0])[name] = value
+    path.write_text(json.dumps(record))
+    with pytest.raises(InputRefused, match=message):
+        load_view(EXACT, data, registry)
+
+
+def test_a_flipped_byte_of_a_bundle_refuses(tmp_path: Path) -> None:
+    data, registry = small_house(tmp_path)
+    path = data / "bundles" / ID / "think_64/probe/samples.parquet"
+    raw = bytearray(path.read_bytes())
+    raw[len(raw) // 2] ^= 1
+    path.write_bytes(raw)
+    with pytest.raises(BundleTampered, match=r"samples\.parquet"):
+        build_report(ID, data, registry)
+
+
+def test_an_audit_of_something_else_refuses(tmp_path: Path) -> None:
+    data, registry = small_house(tmp_path, done=((64, "probe"), (96, "probe")))
+    phases = data / "audits" / ID / "phases"
+    (phases / "think_64_probe.json").write_bytes((phases / "think_96_probe.json").read_bytes())
+    with pytest.raises(LineageError, match=r"think_64_probe\.json: bundle"):
+        build_report(ID, data, registry)
+
+
+def test_bundles_beside_registered_history_refuse(tmp_path: Path) -> None:
+    data, registry = small_house(tmp_path)
+    (data / "history").mkdir()
+    record = {
+        "schema_version": 1,
+        "experiment_id": ID,
+        "state": "stopped",
+        "binding_sha256": None,
+        "phases": [],
+        "selection": None,
+        "tree": None,
+        "catalog_sha256": None,
+        "settings_sha256": None,
+        "decision_eligible": True,
+    }
+    (data / "history" / f"{ID}.json").write_bytes(canonical_bytes(record))
+    with pytest.raises(LineageError, match="never mixed"):
+        load_view(ID, data, registry)
+
+
+def _go(data: Path, experiment: Any, *, reviewer: str) -> None:
+    about = {
+        "schema_version": 1,
+        "ask_id": "ask-1",
+        "experiment_id": ID,
+        "binding_sha256": bind(experiment).binding_sha256,
+        "thinking_budget_tokens": 64,
+        "phase": "probe",
+    }
+    go = about | {
+        "requester": "ada",
+        "reviewer": reviewer,
+        "verdict": "GO",
+        "checklist": dict.fromkeys(CHECKLIST, True),
+        "notes": "a | note <b>",
+        "not_before": "2026-01-02T03:00:00Z",
+        "expires": "2026-01-02T04:00:00Z",
+        "allows_window": False,
+    }
+    path = chain_path(data / "approvals", ID)
+    append(
+        path,
+        ID,
+        lambda entries: Draft(
+            kind="go", recorded="2026-01-02T03:04:05Z", statement=go, signature=None, identity="self-asserted"
+        ),
+    )
+
+
+def test_a_self_go_is_called_one(tmp_path: Path, words_of: Callable[[str], str]) -> None:
+    data, registry = small_house(tmp_path)
+    _go(data, registry.experiment(ID), reviewer="ada")
+    text = words_of(build_report(ID, data, registry)[0])
+    assert "self-GO, self-asserted" in text
+    assert "every name below is self-asserted" in text
+    assert "a | note &lt;b&gt;" in text
+
+
+def test_a_broken_approval_chain_refuses(tmp_path: Path) -> None:
+    data, registry = small_house(tmp_path)
+    _go(data, registry.experiment(ID), reviewer="grace")
+    path = chain_path(data / "approvals", ID)
+    path.write_bytes(path.read_bytes().replace(b"grace", b"alice"[:5]))
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(GoRefused, match="torn last line"):
+        build_report(ID, data, registry)
+
+
+def test_the_index_keeps_the_row_of_an_experiment_that_refuses(
+    tmp_path: Path, words_of: Callable[[str], str]
+) -> None:
+    data, registry = history_house(tmp_path)
+    (data / "narratives" / f"{EXACT}.yaml").unlink()
+    with pytest.raises(FitladderError):
+        load_view(EXACT, data, registry)
+    html, twin = build_index(data, registry)
+    text = words_of(html)
+    assert f"Refused: {EXACT}." in text
+    assert "is absent" in text
+    assert len(registry.experiments) == sum(
+        f"| {name}" in twin.replace("\\", "") for name in registry.experiments
+    )
+    assert f'href="{EXACT}.html"' not in html
+
+
+def test_the_index_lists_state_rung_verdict_and_binding(
+    tmp_path: Path, words_of: Callable[[str], str]
+) -> None:
+    data, registry = history_house(tmp_path)
+    html, _ = build_index(data, registry)
+    text = words_of(html)
+    for name, experiment in registry.experiments.items():
+        view = load_view(name, data, registry)
+        row = f"{name} {experiment.state} {view.rung_reached} {view.verdict}. {view.verdict_reason}"
+        assert " ".join(f"{row} {experiment.review} {view.binding_sha256[:12]}".split()) in text
+        assert f'href="{name}.html"' in html

@@ -1,0 +1,78 @@
+"""The loop page for anybody's token lists."""
+
+import json
+import random
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+
+def write_outputs(path: Path, *, names: tuple[str, ...] = ("looping", "thinking", "short")) -> None:
+    draw = random.Random(5)
+    looping = [draw.randrange(50_000) for _ in range(300)] + [11, 12, 13] * 200
+    thinking = [draw.randrange(50_000) for _ in range(900)]
+    short = [draw.randrange(50_000) for _ in range(40)]
+    rows = zip(names, (looping, thinking, short), strict=True)
+    path.write_text("".join(json.dumps({"id": name, "token_ids": ids}) + "\n" for name, ids in rows))
+
+
+def audit(*words: str) -> subprocess.CompletedProcess[str]:
+    code = "import sys; from fitladder.cli import main; main()"
+    return subprocess.run(
+        [sys.executable, "-c", code, "audit", *words], capture_output=True, text=True, check=False
+    )
+
+
+def test_a_page_from_a_file_in_one_command(tmp_path: Path, words_of: Callable[[str], str]) -> None:
+    source, page = tmp_path / "outputs.jsonl", tmp_path / "page.html"
+    write_outputs(source)
+    options = ("--tail", "256", "--max-period", "64")
+    done = audit(str(source), *options, "--report", str(page), "--json")
+    assert done.returncode == 0, done.stderr
+    totals = json.loads(done.stdout)["totals"]
+    html = page.read_text()
+    text = words_of(html)
+    assert "1 of 3 end in a loop" in text
+    assert f"{totals['tokens_after_onset']:,} of {totals['tokens']:,} tokens" in text
+    assert "looping periodic loop 900 3 253/253 300 600" in text.replace("1 looping", "looping")
+    assert "No one may conclude that an unresolved row does not loop" in text
+    assert "No period up to 64 tokens" in text
+    assert "<script" not in html
+    assert not re.search(r'(?:src|href)="(?!#|data:,)', html)
+    first = page.read_bytes()
+    assert audit(str(source), *options, "--report", str(page)).returncode == 0
+    assert page.read_bytes() == first
+
+
+def test_hostile_ids_stay_text(tmp_path: Path) -> None:
+    source, page = tmp_path / "outputs.jsonl", tmp_path / "page.html"
+    write_outputs(source, names=("</td><script>x</script>", "\ud835", "[red]$x$"))
+    assert audit(str(source), "--tail", "256", "--max-period", "64", "--report", str(page)).returncode == 0
+    html = page.read_text()
+    assert "<script" not in html
+    assert r"\u{d835}" in html
+
+
+@pytest.mark.parametrize("place", ["absent/page.html", "."])
+def test_a_page_that_cannot_be_written_is_one_line(tmp_path: Path, place: str) -> None:
+    source = tmp_path / "outputs.jsonl"
+    write_outputs(source)
+    done = audit(str(source), "--tail", "256", "--max-period", "64", "--report", str(tmp_path / place))
+    assert done.returncode == 2
+    assert "cannot be written" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_without_a_page_no_drawing_library_is_loaded(tmp_path: Path) -> None:
+    source = tmp_path / "outputs.jsonl"
+    write_outputs(source)
+    code = (
+        "import sys; from fitladder.commands.audit import audit;"
+        f"audit({str(source)!r}, tail=256, max_period=64); print('matplotlib' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "False"
