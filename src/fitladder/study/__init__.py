@@ -1,0 +1,1 @@
+"""Throughput studies: what do width, graph coverage, pool and admission cost, each by itself?"""

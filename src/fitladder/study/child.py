@@ -1,0 +1,79 @@
+"""What happens inside a cell's engine process: build, facts, warm-up, then one run a command.
+
+    python -m fitladder.study.child REQUEST.json EVENTS_FD      (started by study/process.py)
+
+Imports the engine, so only a process that may import vllm imports this module.
+"""
+
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+from fitladder.engine.base import Progress, SampleRequest
+from fitladder.engine.child import STOP, Commands, Events, serve_process
+from fitladder.engine.vllm import VllmEngine
+from fitladder.errors import EngineFailed
+from fitladder.study.request import CellRequest, load_cell_request
+
+__all__ = ["WORDS"]
+
+WORDS = ("ours", "bare", STOP)
+
+
+def _run(request_path: Path, events: Events, commands: Commands) -> int:
+    request = load_cell_request(request_path)
+    engine = VllmEngine(
+        request.engine_args,
+        parameters=request.parameters(),
+        admission=request.cell.admission,
+        environment=request.environment,
+        progress_interval_s=request.progress_interval_s,
+    )
+    try:
+        events.send(
+            "facts",
+            facts=engine.facts().model_dump(mode="json"),
+            runtime=engine.runtime().model_dump(mode="json"),
+        )
+        engine.generate(request.requests(request.workload.warmup_tokens), _unheard)
+        events.send("ready")
+        samples = request.requests(request.workload.sampled_tokens)
+        while (word := commands.get()) != STOP:
+            _measure(engine, request, samples, word, events)
+    finally:
+        engine.close()
+    return 0
+
+
+def _measure(
+    engine: VllmEngine, request: CellRequest, samples: list[SampleRequest], word: str, events: Events
+) -> None:
+    before, heard = engine.counters(), len(engine.warnings())
+    started = time.perf_counter()
+    if word == "bare":
+        sampled = engine.generate_bare(samples)
+    else:
+        completions = engine.generate(samples, lambda one: events.send("progress", stage=1, **asdict(one)))
+        sampled = sum(len(completion.token_ids) for completion in completions)
+    generation_us = round((time.perf_counter() - started) * 1e6)
+    need = len(samples) * request.workload.sampled_tokens
+    if sampled != need:
+        raise EngineFailed("samples ended early", got=f"{sampled} tokens", need=f"{need}, EOS being ignored")
+    after = engine.counters()
+    events.send(
+        "measured",
+        kind=word,
+        generation_us=generation_us,
+        sampled_tokens=sampled,
+        counters={name: after[name] - before[name] for name in after if name != "widest_step"},
+        warnings=engine.warnings()[heard:],
+    )
+
+
+def _unheard(_: Progress) -> None:
+    """The warm-up is not measured."""
+
+
+if __name__ == "__main__":
+    sys.exit(serve_process(_run, sys.argv[1:], words=WORDS))

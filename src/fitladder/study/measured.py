@@ -1,0 +1,134 @@
+"""What did a study's cells do? Engines as they reported themselves, runs, failures; appended, never changed.
+
+The one file that a study writes while it runs. Models and plain reading and writing of them.
+"""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from fitladder.bundles.files import read_plain, replace_file
+from fitladder.bundles.sealed import parse_sealed, render_sealed
+from fitladder.bundles.text import EscapedText
+from fitladder.engine.base import EngineFacts, RuntimeFacts
+from fitladder.errors import InputRefused
+from fitladder.protocol.experiment import Count, Frozen, Identifier, Sha256
+from fitladder.study.plan import Kind, Study, Unit
+
+__all__ = [
+    "MEASUREMENTS",
+    "EngineRecord",
+    "FailureRecord",
+    "Measurements",
+    "RunRecord",
+    "load_measurements",
+    "parse_measurements",
+    "write_measurements",
+]
+
+MEASUREMENTS = "measurements.json"
+Size = Annotated[int, Field(ge=0)]
+
+
+class EngineRecord(Frozen):
+    """One cell's engine in one session of the study."""
+
+    session: Count
+    cell: str
+    facts: EngineFacts
+    runtime: RuntimeFacts
+
+
+class RunRecord(Frozen):
+    """One run of the whole workload. Counters are differences over the run; a bare run counts preemptions."""
+
+    session: Count
+    cell: str
+    kind: Kind
+    repeat: Size
+    generation_us: Count
+    sampled_tokens: Count
+    counters: dict[str, Size]
+    warnings: tuple[EscapedText, ...]
+
+
+class FailureRecord(Frozen):
+    """Why a cell has no engine, or no run, in a session."""
+
+    session: Count
+    cell: str
+    reason: Annotated[EscapedText, Field(min_length=1)]
+
+
+class Measurements(Frozen):
+    """Everything measured so far, in the order in which it happened."""
+
+    schema_version: Literal[1]
+    study_id: Identifier
+    study_sha256: Sha256
+    engines: tuple[EngineRecord, ...]
+    runs: tuple[RunRecord, ...]
+    failures: tuple[FailureRecord, ...]
+
+    @property
+    def session(self) -> int:
+        """The last session so far, 0 before the first."""
+        sessions = [one.session for one in self.engines] + [one.session for one in self.failures]
+        return max(sessions, default=0)
+
+    def of(self, unit: Unit) -> list[RunRecord]:
+        """The runs of a cell by one of both ways."""
+        return [run for run in self.runs if (run.cell, run.kind) == unit]
+
+    def has(self, unit: Unit, repeat: int) -> bool:
+        """True where this repeat is done."""
+        return any(run.repeat == repeat for run in self.of(unit))
+
+
+def load_measurements(folder: Path, study: Study) -> Measurements:
+    """What a folder holds of this study, nothing where it holds none.
+
+    Raises InputRefused where it was measured under another study file, BundleTampered on a broken one.
+    """
+    path = folder / MEASUREMENTS
+    if not path.exists():
+        return Measurements(
+            schema_version=1,
+            study_id=study.study_id,
+            study_sha256=study.sha256,
+            engines=(),
+            runs=(),
+            failures=(),
+        )
+    return parse_measurements(read_plain(path), study, where=str(path))
+
+
+def parse_measurements(data: bytes, study: Study, *, where: str) -> Measurements:
+    """Measurements of this study out of a file's bytes; see `load_measurements`."""
+    found = parse_sealed(Measurements, data, where=where)
+    if (found.study_id, found.study_sha256) != (study.study_id, study.sha256):
+        raise InputRefused(
+            f"{where} was measured under another study file",
+            got=f"{found.study_id} {found.study_sha256}",
+            need=f"{study.study_id} {study.sha256}",
+            do="use a fresh folder",
+        )
+    units = {(cell.name, kind): cell for cell in study.cells for kind in cell.kinds}
+    seen: set[tuple[Unit, int]] = set()
+    for run in found.runs:
+        unit = (run.cell, run.kind)
+        if unit not in units or run.repeat >= study.repeats or (unit, run.repeat) in seen:
+            raise InputRefused(
+                f"{where}: a run", got=f"{unit} repeat {run.repeat}", need="each asked run once"
+            )
+        need = units[unit].samples * study.workload.sampled_tokens
+        if run.sampled_tokens != need:
+            raise InputRefused(f"{where}: {run.cell}", got=f"{run.sampled_tokens} tokens", need=need)
+        seen.add((unit, run.repeat))
+    return found
+
+
+def write_measurements(folder: Path, measurements: Measurements) -> None:
+    """Exchange the file for one that holds these measurements, whole or not at all."""
+    replace_file(folder / MEASUREMENTS, render_sealed(measurements))

@@ -1,0 +1,231 @@
+"""What is a study: which cells, on which workload, how often, in which order?
+
+One workload, one seed set and equal sampled tokens for all cells; a cell differs in width, capture, pool,
+admission or samples alone. Pure but for `load_study`; it knows no engine.
+"""
+
+import itertools
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import yaml
+from pydantic import Field, model_validator
+
+from fitladder.canonical import canonical_sha256, parse_model
+from fitladder.engine.base import SampleRequest
+from fitladder.engine.seeds import stage1_seed
+from fitladder.errors import FitladderError, InputRefused, RegistrationError
+from fitladder.protocol.capture import check_capture_list, covering_capture_list
+from fitladder.protocol.experiment import Count, Frozen, Identifier, TokenId
+from fitladder.study.draw import draw_integers, draw_order
+
+__all__ = ["Cell", "Comparison", "Kind", "Study", "Unit", "Workload", "load_study", "parse_study"]
+
+MIN_REPEATS = 3
+Kind = Literal["ours", "bare"]
+Unit = tuple[str, Kind]  # (cell name, by our loop or by LLM.generate)
+FACTORS = ("width", "capture", "pool_blocks", "admission", "samples")
+RESERVED = (  # what a study sets itself: by a factor, or the same for all cells
+    "async_scheduling", "cudagraph_capture_sizes", "disable_log_stats", "enable_prefix_caching",
+    "enforce_eager", "generation_config", "load_format", "max_cudagraph_capture_size", "max_num_seqs",
+    "model", "num_gpu_blocks_override", "seed", "skip_tokenizer_init",
+)  # fmt: skip
+
+
+class StudyModel(Frozen):
+    """The model of all cells: a folder, or a preset whose weightless geometry the product writes."""
+
+    preset: str | None = None
+    folder: str | None = None
+    load_format: Literal["auto", "dummy"]
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if (self.preset is None) == (self.folder is None):
+            raise ValueError("model: need exactly one of preset and folder")
+        if self.preset is not None and self.load_format != "dummy":
+            raise ValueError("model.load_format: a preset has no weights, need dummy")
+        return self
+
+
+class StudySampling(Frozen):
+    """How every token is drawn; penalties are off. `run_seed` also draws prompts and orders."""
+
+    temperature: Annotated[float, Field(gt=0, le=5, allow_inf_nan=False)]
+    top_p: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
+    top_k: Count
+    run_seed: Annotated[int, Field(ge=0, lt=2**63)]
+
+
+class Workload(Frozen):
+    """Prompts of given lengths, dealt in turn, and how many tokens each sample draws; EOS is ignored.
+
+    Ids are drawn uniformly from `first_token_id`..`last_token_id`; sample i has the same prompt and seed in
+    every cell and repeat.
+    """
+
+    prompt_tokens: tuple[Count, ...] = Field(min_length=1)
+    sampled_tokens: Count
+    warmup_tokens: Count
+    first_token_id: TokenId
+    last_token_id: TokenId
+
+    @model_validator(mode="after")
+    def _drawable(self) -> Self:
+        if self.last_token_id <= self.first_token_id:
+            raise ValueError("workload.last_token_id: need more than first_token_id")
+        return self
+
+    def prompt_lengths(self, samples: int) -> list[int]:
+        """Prompt tokens of each sample, first come first."""
+        return [self.prompt_tokens[index % len(self.prompt_tokens)] for index in range(samples)]
+
+    def requests(self, samples: int, run_seed: int, max_tokens: int) -> list[SampleRequest]:
+        """One request a sample, each with a prompt and a seed of its own."""
+        span = self.last_token_id - self.first_token_id + 1
+        return [
+            SampleRequest(
+                request_id=f"s{index:04d}",
+                prompt_token_ids=tuple(
+                    int(drawn) + self.first_token_id
+                    for drawn in draw_integers(f"prompt {run_seed} {index}", length, span)
+                ),
+                n=1,
+                seed=stage1_seed(run_seed, f"s{index:04d}"),
+                max_tokens=max_tokens,
+            )
+            for index, length in enumerate(self.prompt_lengths(samples))
+        ]
+
+
+class Cell(Frozen):
+    """One combination of factors. `capture_sizes` is asked of an exact cell, none otherwise.
+
+    `bare`: the same requests are also run by `LLM.generate` alone in the cell's engine, side by side.
+    """
+
+    width: Count
+    capture: Literal["exact", "implicit", "none"]
+    pool_blocks: Count
+    admission: Literal["worst_case", "spaced"]
+    samples: Count
+    capture_sizes: tuple[Count, ...] | None
+    bare: bool
+
+    @model_validator(mode="after")
+    def _covered(self) -> Self:
+        if (self.capture == "exact") != (self.capture_sizes is not None):
+            raise ValueError("capture_sizes: an exact cell has them, no other")
+        if self.capture_sizes is not None:
+            try:
+                check_capture_list(self.capture_sizes, self.width)
+            except FitladderError as error:
+                raise ValueError(str(error)) from error
+        return self
+
+    @property
+    def name(self) -> str:
+        """The cell's factors as one word; two cells of a study differ in it."""
+        return f"w{self.width}-{self.capture}-p{self.pool_blocks}-{self.admission}-n{self.samples}"
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """By what it is run."""
+        return ("ours", "bare") if self.bare else ("ours",)
+
+
+class Comparison(Frozen):
+    """A ratio of two cells' tokens a second that the study is about, and what it shows."""
+
+    numerator: str
+    denominator: str
+    shows: str = Field(min_length=1)
+
+
+class Study(Frozen):
+    """A whole study file, cells expanded."""
+
+    schema_version: Literal[1]
+    study_id: Identifier
+    question: str = Field(min_length=1)
+    backend: Literal["vllm-cuda", "vllm-cpu"]
+    model: StudyModel
+    engine_args: dict[str, str | int | float | bool]
+    environment: dict[str, str]
+    sampling: StudySampling
+    workload: Workload
+    cells: tuple[Cell, ...] = Field(min_length=1)
+    comparisons: tuple[Comparison, ...]
+    repeats: int = Field(ge=MIN_REPEATS)
+    engines_at_once: Count
+    build_deadline_s: Count
+    run_deadline_s: Count
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        names = [cell.name for cell in self.cells]
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise ValueError(f"cells: {twice} stands twice")
+        for comparison in self.comparisons:
+            for name in (comparison.numerator, comparison.denominator):
+                if name not in names:
+                    raise ValueError(f"comparisons: got {name}, need one of {', '.join(names)}")
+        if taken := sorted(set(RESERVED) & set(self.engine_args)):
+            raise ValueError(f"engine_args.{taken[0]}: set by the study itself")
+        return self
+
+    @property
+    def sha256(self) -> str:
+        """SHA-256 of the study as parsed: layout and comments of the file play no part."""
+        return canonical_sha256(self)
+
+    def cell(self, name: str) -> Cell:
+        """The cell of this name. Raises KeyError."""
+        return {cell.name: cell for cell in self.cells}[name]
+
+    def batches(self) -> list[list[Cell]]:
+        """The cells in a seeded random order, in groups whose engines stand side by side."""
+        order = draw_order(f"cells {self.sampling.run_seed}", self.cells)
+        return [order[at : at + self.engines_at_once] for at in range(0, len(order), self.engines_at_once)]
+
+    def block(self, batch: list[Cell], repeat: int) -> list[Unit]:
+        """One repeat of every cell of a batch, in a seeded random order of its own."""
+        units: list[Unit] = [(cell.name, kind) for cell in batch for kind in cell.kinds]
+        return draw_order(f"block {self.sampling.run_seed} {repeat}", units)
+
+
+def load_study(path: Path) -> Study:
+    """Read a study file. Raises InputRefused where it cannot be read, RegistrationError naming the field."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as failure:
+        raise InputRefused(f"{path} cannot be read", got=failure, need="a study file") from failure
+    return parse_study(text, where=str(path))
+
+
+def parse_study(text: str, *, where: str) -> Study:
+    """A study out of YAML (or JSON). In a cell entry a factor may be a list: the entry is their product."""
+    try:
+        document = yaml.safe_load(text)
+    except yaml.YAMLError as failure:
+        raise RegistrationError(f"{where} is no YAML", got=failure) from failure
+    if not isinstance(document, dict) or not isinstance(document.get("cells"), list):
+        raise RegistrationError(where, got=type(document).__name__, need="a study with a list of cells")
+    cells = [cell for entry in document["cells"] for cell in _expanded(entry, where)]
+    return parse_model(Study, document | {"cells": cells}, where=where, error=RegistrationError)
+
+
+def _expanded(entry: Any, where: str) -> list[dict[str, Any]]:
+    if not isinstance(entry, Mapping) or set(FACTORS) - set(entry):
+        raise RegistrationError(f"{where}: cells", got=entry, need=f"entries with {', '.join(FACTORS)}")
+    levels = [entry[name] if isinstance(entry[name], list) else [entry[name]] for name in FACTORS]
+    return [_cell(entry, dict(zip(FACTORS, chosen, strict=True))) for chosen in itertools.product(*levels)]
+
+
+def _cell(entry: Mapping[str, Any], factors: dict[str, Any]) -> dict[str, Any]:
+    sizes = entry.get("capture_sizes")
+    width = factors["width"]
+    if sizes is None and factors["capture"] == "exact" and type(width) is int and width > 0:
+        sizes = covering_capture_list(width)
+    return {"bare": False} | dict(entry) | factors | {"capture_sizes": sizes}

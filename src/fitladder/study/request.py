@@ -1,0 +1,94 @@
+"""What is the engine process of one cell asked for? The file that the parent writes and the child reads.
+
+All arguments explicit and, but for the cell's own factors, the same for all cells. No paths but the model's.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from fitladder.canonical import parse_model, read_json
+from fitladder.engine.base import SampleRequest
+from fitladder.engine.request import ProcessRequest
+from fitladder.errors import EngineFailed
+from fitladder.study.plan import Cell, Study, StudySampling, Workload
+
+__all__ = ["CellRequest", "build_cell_request", "cell_engine_arguments", "load_cell_request"]
+
+
+class CellRequest(ProcessRequest):
+    """Build one engine, warm it up, then run the workload whenever told to."""
+
+    schema_version: Literal[1] = 1
+    cell: Cell
+    workload: Workload
+    sampling: StudySampling
+    engine_args: dict[str, Any]
+    progress_interval_s: Annotated[float, Field(gt=0)]
+
+    def parameters(self) -> dict[str, Any]:
+        """Keyword arguments of `SamplingParams` for every request: nothing but its length ends a sample."""
+        return {
+            "n": 1,
+            "temperature": self.sampling.temperature,
+            "top_p": self.sampling.top_p,
+            "top_k": self.sampling.top_k,
+            "min_p": 0.0,
+            "presence_penalty": 0.0,
+            "frequency_penalty": 0.0,
+            "repetition_penalty": 1.0,
+            "min_tokens": 0,
+            "ignore_eos": True,
+            "stop": None,
+            "stop_token_ids": [],
+            "detokenize": False,
+            "logprobs": None,
+            "prompt_logprobs": None,
+        }
+
+    def requests(self, max_tokens: int) -> list[SampleRequest]:
+        """The cell's samples."""
+        return self.workload.requests(self.cell.samples, self.sampling.run_seed, max_tokens)
+
+
+def cell_engine_arguments(study: Study, cell: Cell, model: str) -> dict[str, Any]:
+    """Keyword arguments of vLLM's `LLM` for a cell."""
+    arguments: dict[str, Any] = {
+        **study.engine_args,
+        "async_scheduling": False,
+        "disable_log_stats": False,
+        "enable_prefix_caching": False,
+        "enforce_eager": cell.capture == "none",
+        "generation_config": "vllm",
+        "load_format": study.model.load_format,
+        "max_num_seqs": cell.width,
+        "model": model,
+        "num_gpu_blocks_override": cell.pool_blocks,
+        "seed": 0,
+        "skip_tokenizer_init": True,
+    }
+    if cell.capture != "none":
+        arguments["max_cudagraph_capture_size"] = cell.width
+    if cell.capture_sizes is not None:
+        arguments["cudagraph_capture_sizes"] = list(cell.capture_sizes)
+    return arguments
+
+
+def build_cell_request(
+    study: Study, cell: Cell, model: str, *, progress_interval_s: float = 1.0
+) -> CellRequest:
+    """The request of a cell's engine process; `model`: folder or hub name as the engine sees it."""
+    return CellRequest(
+        environment=study.environment,
+        cell=cell,
+        workload=study.workload,
+        sampling=study.sampling,
+        engine_args=cell_engine_arguments(study, cell, model),
+        progress_interval_s=progress_interval_s,
+    )
+
+
+def load_cell_request(path: Path) -> CellRequest:
+    """Read a request file strictly. Raises EngineFailed with the field at fault."""
+    return parse_model(CellRequest, read_json(path, error=EngineFailed), where=str(path), error=EngineFailed)

@@ -1,0 +1,232 @@
+"""How is a study run? Engines side by side, repeats in seeded random blocks, each result kept at once.
+
+    python3 -m fitladder.study.run STUDY.yaml --out FOLDER       (a bare GPU host needs nothing else)
+
+Every cell has an engine process of its own. What is finished is not run again; a cell that fails is kept with
+its reason, and the others go on. Nothing is started that cannot end in time.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fitladder.bundles.files import make_folder, write_new
+from fitladder.engine.geometry_model import write_geometry_model
+from fitladder.engine.process import EngineProcess
+from fitladder.errors import EngineFailed, FitladderError, InputRefused
+from fitladder.study.bundle import STUDY, write_study_bundle
+from fitladder.study.measured import (
+    EngineRecord,
+    FailureRecord,
+    Measurements,
+    RunRecord,
+    load_measurements,
+    write_measurements,
+)
+from fitladder.study.plan import Cell, Study, Unit, load_study
+from fitladder.study.process import CellProcess, cell_command
+from fitladder.study.request import build_cell_request
+
+__all__ = ["StudyHost", "run_study"]
+
+RUN_MARGIN = 1.1  # a run is started where its longest one so far, times this, still fits
+
+
+@dataclass(frozen=True)
+class StudyHost:
+    """Where a study runs: results folder, scratch folder (logs, requests, a weightless model), engine Python.
+
+    `models`: where a study's model folder is looked for. `stop_after_s`: from the start of the session.
+    """
+
+    out: Path
+    work: Path
+    engine_python: Path
+    models: Path = Path()
+    stop_after_s: float | None = None
+    say: Callable[[str], None] = field(default=lambda line: print(line, flush=True), repr=False)  # noqa: T201
+
+    def model(self, study: Study) -> str:
+        """The model folder as the engine is told it; a preset's is written first."""
+        if study.model.preset is not None:
+            return str(write_geometry_model(study.model.preset, self.work / "model"))
+        return str(self.models / str(study.model.folder))
+
+
+class _Session:
+    """One sitting of a study: what is measured so far, and the time that is left."""
+
+    def __init__(self, study: Study, host: StudyHost) -> None:
+        self.study, self.host = study, host
+        self.measured = load_measurements(host.out, study)
+        self.number = self.measured.session + 1
+        self.started = time.monotonic()
+
+    def left_s(self) -> float:
+        if self.host.stop_after_s is None:
+            return float("inf")
+        return self.started + self.host.stop_after_s - time.monotonic()
+
+    def keep(self, record: EngineRecord | RunRecord | FailureRecord) -> None:
+        update: dict[str, tuple[object, ...]]
+        if isinstance(record, EngineRecord):
+            update = {"engines": (*self.measured.engines, record)}
+        elif isinstance(record, RunRecord):
+            update = {"runs": (*self.measured.runs, record)}
+        else:
+            update = {"failures": (*self.measured.failures, record)}
+            self.say(f"{record.cell}: failed: {record.reason}")
+        self.measured = self.measured.model_copy(update=update)
+        write_measurements(self.host.out, self.measured)
+
+    def say(self, line: str) -> None:
+        left = self.left_s()
+        self.host.say(line if left == float("inf") else f"{line} [{left:.0f} s left]")
+
+    def fail(self, cell: str, error: FitladderError) -> None:
+        self.keep(FailureRecord(session=self.number, cell=cell, reason=str(error)))
+
+    def pending(self, cell: Cell) -> bool:
+        return any(
+            not self.measured.has((cell.name, kind), repeat)
+            for kind in cell.kinds
+            for repeat in range(self.study.repeats)
+        )
+
+    def run_batch(self, batch: list[Cell], model: str) -> None:
+        """Engines of a batch side by side, then block after block; on every way out they are gone."""
+        with ExitStack() as stack:
+            engines = self.build(batch, model, stack)
+            for repeat in range(self.study.repeats):
+                for unit in self.study.block(batch, repeat):
+                    if unit[0] in engines and not self.measured.has(unit, repeat) and self.fits(unit):
+                        self.run(engines, unit, repeat)
+
+    def build(self, batch: list[Cell], model: str, stack: ExitStack) -> dict[str, CellProcess]:
+        command = cell_command(self.host.engine_python)
+        started: dict[str, CellProcess] = {}
+        for cell in batch:
+            try:
+                process = CellProcess.start(
+                    build_cell_request(self.study, cell, model),
+                    command=command,
+                    log_path=self.host.work / f"{cell.name}.{self.number}.log",
+                )
+            except EngineFailed as error:
+                self.fail(cell.name, error)
+                continue
+            stack.callback(EngineProcess.kill, process)
+            started[cell.name] = process
+        until = time.monotonic() + min(self.study.build_deadline_s, self.left_s())
+        ready: dict[str, CellProcess] = {}
+        for name, process in started.items():
+            try:
+                facts, runtime = process.wait_facts(max(0.1, until - time.monotonic()))
+                self.keep(EngineRecord(session=self.number, cell=name, facts=facts, runtime=runtime))
+                process.wait_ready(max(0.1, until - time.monotonic()))
+            except EngineFailed as error:
+                self.fail(name, error)
+                continue
+            self.say(f"{name}: ready, {facts.num_blocks} blocks, loaded in {facts.load_s:.0f} s")
+            ready[name] = process
+        return ready
+
+    def fits(self, unit: Unit) -> bool:
+        """False where the time left is less than this run is known to take."""
+        known = max((run.generation_us for run in self.measured.of(unit)), default=0)
+        return known * RUN_MARGIN / 1e6 < self.left_s()
+
+    def run(self, engines: dict[str, CellProcess], unit: Unit, repeat: int) -> None:
+        name, kind = unit
+        try:
+            done = engines[name].measure(
+                kind, lambda _: None, max(0.1, min(self.study.run_deadline_s, self.left_s()))
+            )
+        except EngineFailed as error:
+            del engines[name]
+            self.fail(name, error)
+            return
+        self.keep(
+            RunRecord(
+                session=self.number,
+                cell=name,
+                kind=kind,
+                repeat=repeat,
+                generation_us=done.generation_us,
+                sampled_tokens=done.sampled_tokens,
+                counters=done.counters,
+                warnings=done.warnings,
+            )
+        )
+        speed, lost = done.sampled_tokens / done.generation_us * 1e6, done.counters["preemptions"]
+        by = "" if kind == "ours" else " by LLM.generate alone"
+        self.say(f"block {repeat + 1} {name}{by}: {speed:,.1f} tokens/s, {lost} preemptions")
+
+
+def run_study(path: Path, host: StudyHost) -> Measurements:
+    """Run what a study file asks and is not finished yet, then write results, table and receipt.
+
+    Returns all measurements. Raises InputRefused where the folder holds another study, EnvironmentNotReady
+    without an engine. A cell's failure is a record, not an error.
+    """
+    study = load_study(path)
+    for folder in (host.out, host.work):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
+    _place_study(path, host.out / STUDY)
+    session = _Session(study, host)
+    pending = [[cell for cell in batch if session.pending(cell)] for batch in study.batches()]
+    if any(pending):
+        model = host.model(study)
+        for batch in pending:
+            if batch and session.left_s() > 0:
+                session.run_batch(batch, model)
+    write_study_bundle(host.out, study, session.measured, noted_at_s=int(time.time()))
+    return session.measured
+
+
+def _place_study(path: Path, place: Path) -> None:
+    """A copy of the study file beside its results, unless it stands there."""
+    text = path.read_bytes()
+    if not place.exists():
+        write_new(place, text)
+    elif place.read_bytes() != text:
+        raise InputRefused(
+            f"{place} is another study file", need=f"the bytes of {path}", do="use a fresh folder"
+        )
+
+
+def _main(words: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python3 -m fitladder.study.run", description=__doc__)
+    parser.add_argument("study", type=Path, help="the study file")
+    parser.add_argument("--out", type=Path, required=True, help="where measurements, results and receipt go")
+    parser.add_argument(
+        "--work", type=Path, required=True, help="scratch: logs, requests, a weightless model"
+    )
+    parser.add_argument(
+        "--models", type=Path, default=Path(), help="where a study's model folder is looked for"
+    )
+    parser.add_argument("--engine-python", type=Path, default=Path(sys.executable))
+    parser.add_argument("--stop-after-s", type=float, help="start no run that would end later than this")
+    asked = parser.parse_args(words)
+    try:
+        host = StudyHost(
+            out=asked.out.absolute(),
+            work=asked.work.absolute(),
+            engine_python=asked.engine_python,
+            models=asked.models.absolute(),
+            stop_after_s=asked.stop_after_s,
+        )
+        run_study(asked.study, host)
+    except FitladderError as error:
+        sys.stderr.write(f"study: {error}\n")
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(_main(sys.argv[1:]))
