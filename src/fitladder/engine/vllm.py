@@ -148,7 +148,7 @@ class VllmEngine:
             with preserved_rng():
                 outputs = self.llm.generate(
                     [
-                        tokens_input(list(request.prompt_token_ids))
+                        {"prompt_token_ids": list(request.prompt_token_ids)}
                         for request in requests
                         for _ in range(request.n)
                     ],
