@@ -8,8 +8,9 @@ import typer
 
 from fitladder.bundles.root import resolve_root
 from fitladder.commands.options import Json, print_json, print_table
+from fitladder.lineage import run
 from fitladder.lineage.check import check_lineage
-from fitladder.lineage.run import run_lineage
+from fitladder.lineage.dvc import Dvc
 from fitladder.protocol.registry import load_registry
 
 __all__ = ["app"]
@@ -36,7 +37,7 @@ def ingest(
     if source is None:
         registered = registry.experiment(experiment)
         source = resolve_root(registered, environment, others=registry.experiments.values())
-    done = run_lineage(experiment, source, checkout, environment, pushes=push)
+    done = run.run_lineage(experiment, source, checkout, environment, pushes=push)
     if as_json:
         print_json(
             {
@@ -61,6 +62,16 @@ def ingest(
         ("commit with", " && ".join(done.git_commands)),
     ]
     print_table(experiment, ("what", "value"), rows)
+
+
+@app.command()
+def pull(experiment: Name, checkout: Checkout = Path(), as_json: Json = False) -> None:
+    """Pull an experiment with everything that it was made from, then hash all of it against its receipts."""
+    count = run.pull(Dvc(checkout.absolute(), dict(os.environ)), experiment)
+    if as_json:
+        print_json({"experiment_id": experiment, "objects": count})
+    else:
+        typer.echo(f"{experiment}: {count} objects as recorded, receipts verified")
 
 
 @app.command()

@@ -18,7 +18,7 @@ from fitladder.lineage.register import load_lists
 from fitladder.lineage.remotes import cache_store, check_settings, load_remotes
 from fitladder.protocol.registry import load_registry
 
-__all__ = ["check_chain", "check_lineage", "check_places"]
+__all__ = ["check_chain", "check_lineage", "check_places", "check_remotes"]
 
 
 def check_lineage(checkout: Path, experiment_id: str, *, with_remotes: bool = False) -> int:
@@ -49,6 +49,20 @@ def check_lineage(checkout: Path, experiment_id: str, *, with_remotes: bool = Fa
     if f"bundles@{experiment_id}" in stages:
         check_recorded_generation(checkout, stages[f"bundles@{experiment_id}"], registry)
     return len(needed)
+
+
+def check_remotes(checkout: Path, experiment_id: str) -> None:
+    """Every object that dvc.lock records of an experiment is whole in each remote that is a folder.
+
+    Needs no file of the experiment here. Raises LineageError naming the object and where it was looked for.
+    """
+    stages = load_lock(checkout / LOCK_FILE)
+    remotes = [store for remote in load_remotes(checkout) if (store := remote.store)]
+    for name, stage in stages.items():
+        for out in stage.outs.values() if name.endswith(f"@{experiment_id}") and remotes else ():
+            files = read_listing(remotes, out.md5, where=out.path) if out.is_folder else {}
+            needed = [(md5, f"{out.path}/{file}") for file, md5 in sorted(files.items())]
+            check_objects([*needed, (out.md5, out.path)], remotes)
 
 
 def check_places(stages: Mapping[str, LockedStage], promised: Mapping[str, Sequence[str]]) -> None:

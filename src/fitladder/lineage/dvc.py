@@ -18,13 +18,13 @@ __all__ = ["Dvc", "dvc_environment"]
 SITE_CACHE = ".cache/dvc"
 WAIT_S = 600.0
 LIMIT_S = 3600.0
+_OURS, _ERROR = "fitladder: ", "ERROR:"
 _NOISE = (
-    "To track the changes",
-    "\tgit add",
-    "To enable auto staging",
-    "\tdvc config",
     "WARNING:",
-    "Use `dvc",
+    "Is your cache up to date",
+    "<https://",
+    "To track the changes",
+    "To enable auto staging",
 )
 
 
@@ -83,12 +83,12 @@ class Dvc:
 
 
 def _reason(stdout: str, stderr: str) -> str:
-    """The refusal of a stage of ours where there is one, else DVC's first error, else its last words."""
+    """The refusals of our stages where there are some, else DVC's error with what it lists below it."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     lines = [line for line in lines if not line.startswith(_NOISE)]
-    for prefix in ("fitladder: ", "ERROR: "):
-        found = [line.removeprefix(prefix) for line in lines if line.startswith(prefix)]
-        if found:
-            return " / ".join(dict.fromkeys(found))[:1000]
-    spoken = lines or [line.strip() for line in stdout.splitlines() if line.strip()]
-    return spoken[-1][:1000] if spoken else "no message"
+    refused = [line.removeprefix(_OURS) for line in lines if line.startswith(_OURS)]
+    if refused:
+        return " / ".join(dict.fromkeys(refused))[:1000]
+    first = next((at for at, line in enumerate(lines) if line.startswith(_ERROR)), None)
+    said = lines[first:] if first is not None else lines[-1:] or stdout.strip().splitlines()[-1:]
+    return ", ".join(said).replace(f"{_ERROR} ", "").replace(":,", ":")[:1000] or "no message"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fitladder.errors import LineageError
-from fitladder.lineage.check import check_lineage
+from fitladder.lineage.check import check_lineage, check_remotes
 from fitladder.lineage.dvc import WAIT_S, Dvc
 from fitladder.lineage.ingest import Ingested, ingest
 from fitladder.lineage.lock import project_lock
@@ -18,7 +18,7 @@ from fitladder.lineage.register import CARRIED, load_lists
 from fitladder.lineage.remotes import check_settings, load_remotes
 from fitladder.protocol.registry import Registry, load_registry
 
-__all__ = ["CHAIN", "Carried", "bring_in", "push", "reproduce", "run_lineage"]
+__all__ = ["CHAIN", "Carried", "bring_in", "carried", "pull", "push", "reproduce", "run_lineage"]
 
 CHAIN = ("prompts", "bundles", "audit", "selection", "semantics", "report")
 
@@ -61,6 +61,20 @@ def push(dvc: Dvc, experiment_id: str) -> str | None:
         return None
     dvc.run("push", "--remote", default.name, *(f"{stage}@{experiment_id}" for stage in CHAIN))
     return default.name
+
+
+def pull(dvc: Dvc, experiment_id: str) -> int:
+    """Pull everything of an experiment and verify it; how many objects were hashed.
+
+    Raises LineageError; where DVC could not pull, the object that is missing or corrupt in a remote is named.
+    """
+    check_settings(dvc.checkout)
+    try:
+        dvc.run("pull", "--with-deps", f"report@{experiment_id}")
+    except LineageError:
+        check_remotes(dvc.checkout, experiment_id)
+        raise
+    return check_lineage(dvc.checkout, experiment_id)
 
 
 def run_lineage(
