@@ -26,7 +26,7 @@ def glance_section(view: ExperimentView) -> Section:
     blocks: list[Block] = [
         Table(
             "Every phase of every registered rung",
-            ("", *(phase.label for phase in view.phases)),
+            ("figure", *(phase.label for phase in view.phases)),
             tuple(zip(GLANCE_ROWS, *(_glance_column(phase) for phase in view.phases), strict=True)),
             row_headers=True,
         )

@@ -1,0 +1,217 @@
+"""The pages in a real browser: phone and desktop, light and dark, on paper, and for a screen reader."""
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+from support.report_house import history_house, small_house
+
+from fitladder.audit.foreign import ForeignRow, audit_rows
+from fitladder.canonical import Rate
+from fitladder.protocol.settings import LoopRule
+from fitladder.report.build import build_report
+from fitladder.report.index import build_index
+from fitladder.report.loop_page import render_loop_page
+
+pytestmark = pytest.mark.browser
+
+CHROMIUM = Path("/usr/bin/chromium")
+ROOT = Path(__file__).parents[2]
+AXE_VERSION = "4.14.1"
+EXACT = "qwen35_4b_verified_macro_exact_cudagraph_rerun"
+CAPACITY = "qwen35_4b_verified_macro_capacity_fit_rerun"
+PAGES = ("exact", "capacity", "small", "index", "loops", "hostile")
+LONG = "x" * 300 + "</td><script>" + "\U0001d54f" * 40
+# Whatever sticks out to the right of the window and is not inside something that scrolls by itself.
+OVERFLOWING = """() => {
+  const wide = document.documentElement.clientWidth + 1, found = [];
+  for (const one of document.body.querySelectorAll("*")) {
+    const box = one.getBoundingClientRect();
+    if (box.width === 0 || box.right <= wide || one.closest(".scroll, .skip, .unseen, svg defs")) continue;
+    found.push(`${one.tagName} ${one.className}: ${Math.round(box.right)} of ${wide}`);
+  }
+  if (document.documentElement.scrollWidth > wide) found.push(`page ${document.documentElement.scrollWidth}`);
+  return found;
+}"""
+CLIPPED_TEXT = """() => [...document.querySelectorAll("svg text")].filter(one => {
+  const text = one.getBoundingClientRect(), picture = one.ownerSVGElement.getBoundingClientRect();
+  return text.width && (text.left < picture.left - 1 || text.right > picture.right + 1 ||
+    text.top < picture.top - 1 || text.bottom > picture.bottom + 1);
+}).map(one => one.textContent)"""
+
+
+UNSEEN_TABLES = """() => [...document.querySelectorAll("details table")].filter(
+  one => one.getBoundingClientRect().height < 10).length"""
+UNREACHED_TABLES = """() => [...document.querySelectorAll("table")].filter(
+  one => !one.closest('.scroll[tabindex="0"][aria-label]')).length"""
+DEAD_LINKS = """() => [...document.querySelectorAll('a[href^="#"]')].filter(
+  one => !document.querySelector(one.hash)).length"""
+REPEATED_IDS = """() => {
+  const ids = [...document.querySelectorAll("[id]")].map(one => one.id);
+  return ids.filter((id, at) => ids.indexOf(id) !== at);
+}"""
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("pages")
+    data, registry = history_house(folder / "history")
+    small, small_registry = small_house(folder / "small", done=((64, "probe"), (96, "probe")))
+    words = {
+        "title": LONG,
+        "near_duplicate": LONG,
+        "found": [LONG.replace("\U0001d54f", "y")],
+        "may_not_conclude": [LONG],
+        "names": [],
+    }
+    hostile, hostile_registry = small_house(folder / "hostile", words=words)
+    html = {
+        "exact": build_report(EXACT, data, registry)[0],
+        "capacity": build_report(CAPACITY, data, registry)[0],
+        "small": build_report("small_experiment", small, small_registry)[0],
+        "hostile": build_report("small_experiment", hostile, hostile_registry)[0],
+        "index": build_index(data, registry)[0],
+        "loops": _loops(),
+    }
+    for name, text in html.items():
+        (folder / f"{name}.html").write_text(text, encoding="utf-8")
+    return {name: folder / f"{name}.html" for name in html}
+
+
+def _loops() -> str:
+    draw = np.random.default_rng(7)
+    rows = []
+    for number in range(30):
+        ids = draw.integers(0, 50_000, 900, dtype=np.int32)
+        if number % 3:
+            ids[400:] = np.resize(ids[400 : 400 + number], 500)
+        name = f"row-{number}" if number else "long-" * 40
+        rows.append(ForeignRow(name, ids[:200] if number == 4 else ids, "here"))
+    rule = LoopRule(
+        tail_tokens=256, max_period_tokens=64, min_match_rate=Rate.parse("0.99"), min_budget_tokens=1
+    )
+    return render_loop_page(
+        audit_rows(rows, rule), rule, source="my_outputs.jsonl", column="token_ids", sha256="0" * 64
+    )
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    if not CHROMIUM.exists():
+        pytest.skip(f"{CHROMIUM} is absent: apt-get install chromium")
+    with sync_playwright() as play:
+        found = play.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+@pytest.fixture(scope="module")
+def axe() -> str:
+    """axe-core from the npm registry, kept in the checkout's cache and in no commit."""
+    folder = ROOT / ".cache" / "axe" / AXE_VERSION
+    script = folder / "node_modules" / "axe-core" / "axe.min.js"
+    if not script.exists():
+        npm = shutil.which("npm")
+        if npm is None:
+            pytest.skip("npm is absent, so axe-core cannot be fetched")
+        folder.mkdir(parents=True, exist_ok=True)
+        done = subprocess.run(
+            [
+                npm,
+                "install",
+                "--prefix",
+                str(folder),
+                "--no-save",
+                "--ignore-scripts",
+                f"axe-core@{AXE_VERSION}",
+            ],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        if not script.exists():
+            pytest.skip(f"axe-core could not be fetched: {done.stderr.strip()[-200:]}")
+    return script.read_text(encoding="utf-8")
+
+
+def opened(browser: Browser, path: Path, width: int, scheme: Any) -> Page:
+    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    page.route("http*://**/*", lambda route: pytest.fail(f"the page asked for {route.request.url}"))
+    page.goto(path.as_uri())
+    return page
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_nothing_overflows_on_a_phone_or_a_desktop(
+    browser: Browser, pages: dict[str, Path], name: str
+) -> None:
+    for width in (360, 1280):
+        page = opened(browser, pages[name], width, "light")
+        assert page.evaluate(OVERFLOWING) == []
+        assert page.evaluate(CLIPPED_TEXT) == []
+        page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+        assert page.evaluate(OVERFLOWING) == []
+        page.close()
+
+
+@pytest.mark.parametrize("name", ["exact", "small", "index", "loops"])
+def test_axe_finds_nothing_in_light_or_dark(
+    browser: Browser, pages: dict[str, Path], axe: str, name: str
+) -> None:
+    for width, scheme in ((1280, "light"), (360, "dark")):
+        page = opened(browser, pages[name], width, scheme)
+        page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+        page.evaluate(axe)
+        found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+        assert [(one["id"], one["nodes"][0]["html"][:200]) for one in found["violations"]] == []
+        page.close()
+
+
+def test_dark_is_dark_and_pictures_follow(browser: Browser, pages: dict[str, Path]) -> None:
+    background = "getComputedStyle(document.body).backgroundColor"
+    ink = "getComputedStyle(document.querySelector('svg text')).fill"
+    seen = {}
+    for scheme in ("light", "dark"):
+        page = opened(browser, pages["small"], 1280, scheme)
+        seen[scheme] = (page.evaluate(background), page.evaluate(ink))
+        page.close()
+    assert seen["light"][0] != seen["dark"][0]
+    assert seen["light"][1] != seen["dark"][1]
+
+
+@pytest.mark.parametrize("name", ["exact", "small", "hostile"])
+def test_paper_shows_everything_and_cuts_nothing(browser: Browser, pages: dict[str, Path], name: str) -> None:
+    page = opened(browser, pages[name], 718, "dark")  # A4 less 10 mm margins, in CSS pixels
+    page.emulate_media(media="print", color_scheme="dark")
+    assert page.evaluate(OVERFLOWING) == []
+    assert page.evaluate(UNSEEN_TABLES) == 0
+    assert page.evaluate("getComputedStyle(document.querySelector('p')).color") == "rgb(0, 0, 0)"
+    margins: Any = dict.fromkeys(("top", "bottom", "left", "right"), "10mm")
+    document = page.pdf(format="A4", margin=margins)
+    assert document.startswith(b"%PDF-")
+    page.close()
+
+
+def test_the_keyboard_reaches_the_content_and_every_wide_table(
+    browser: Browser, pages: dict[str, Path]
+) -> None:
+    page = opened(browser, pages["exact"], 360, "light")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.keyboard.press("Enter")
+    assert page.url.endswith("#main")
+    assert page.evaluate(UNREACHED_TABLES) == 0
+    page.close()
+
+
+def test_links_within_the_page_lead_somewhere(browser: Browser, pages: dict[str, Path]) -> None:
+    page = opened(browser, pages["small"], 1280, "light")
+    assert page.evaluate(DEAD_LINKS) == 0
+    assert page.evaluate(REPEATED_IDS) == []
+    page.close()
