@@ -75,22 +75,21 @@ def check_columns(columns: TerminationColumns, budget_tokens: int, k: int) -> No
         have = len(getattr(columns, field.name))
         if have != count:
             raise BundleError(f"column {field.name}", got=f"{have} entries", need=count)
-    for row in range(count):
-        thinking, sampled = int(columns.thinking_tokens[row]), len(columns.stage1_token_ids[row])
-        closes = bool(columns.natural_close[row]) + bool(columns.forced_close[row])
-        ran = columns.stage2_finish_reasons[row] is not None
-        for wrong, what in (
-            (not 0 <= thinking <= min(sampled, budget_tokens), f"{thinking} thinking of {sampled} ids"),
-            (sampled > budget_tokens, f"{sampled} stage-1 ids against a budget of {budget_tokens}"),
-            (not 0 <= columns.sample_indices[row] < k, f"a sample index outside 0..{k - 1}"),
-            (closes > 1, "a natural and a forced close"),
-            (closes == 0 and not columns.eos_inside_thinking[row], "thinking that never ended"),
-            (columns.natural_close[row] and columns.eos_inside_thinking[row], "EOS inside closed thinking"),
-            (columns.answer_restart[row] and not columns.natural_close[row], "a restart without a close"),
-            ((columns.forced_close[row] or columns.answer_restart[row]) and not ran, "no stage 2"),
-            (columns.stage2_tokens[row] < 0 or (columns.stage2_tokens[row] and not ran), "stage-2 ids"),
-        ):
-            if wrong:
-                raise BundleError(
-                    f"sample {columns.name(row)} is none of this protocol", got=what, do="verify the bundle"
-                )
+    thinking, stage2 = columns.thinking_tokens, columns.stage2_tokens
+    sampled = np.array([len(ids) for ids in columns.stage1_token_ids], dtype=np.int64)
+    ran = np.array([reason is not None for reason in columns.stage2_finish_reasons], dtype=np.bool_)
+    natural, forced, ended = columns.natural_close, columns.forced_close, columns.eos_inside_thinking
+    for wrong, what in (
+        (sampled > budget_tokens, f"more stage-1 ids than the budget of {budget_tokens}"),
+        ((thinking < 0) | (thinking > sampled), "more thinking than stage-1 ids, or less than none"),
+        ((columns.sample_indices < 0) | (columns.sample_indices >= k), f"a sample index outside 0..{k - 1}"),
+        (natural & forced, "a natural and a forced close"),
+        (~natural & ~forced & ~ended, "thinking that never ended"),
+        (natural & ended, "EOS inside closed thinking"),
+        (columns.answer_restart & ~natural, "a restart without a close"),
+        ((forced | columns.answer_restart) & ~ran, "no stage 2"),
+        ((stage2 < 0) | ((stage2 > 0) & ~ran), "ids of a stage 2 that did not run"),
+    ):
+        if wrong.any():
+            sample = columns.name(int(np.argmax(wrong)))
+            raise BundleError(f"sample {sample} is none of this protocol", got=what, do="verify the bundle")

@@ -18,8 +18,8 @@ __all__ = ["LagMatch", "best_lag", "find_loop", "is_loop", "nearest_lag", "onset
 
 TokenIds = npt.NDArray[np.int32]
 _Count = TypeVar("_Count", int, npt.NDArray[np.int64])
-NEAR = 3  # lags of up to this many times the allowed mismatches are still reported, as near misses
-PERFECT_TRIES = 8
+NEAR = 2  # lags of up to this many times the allowed mismatches are still reported, as near misses
+PERFECT_ENDS, PERFECT_TRIES = 4, 8
 ONSET_STEP = 1_024  # ids looked at before the last mismatch; more only while an earlier onset could win
 GRAM = 8  # ids under one anchor; anchors do not overlap, so one mismatch spoils one anchor at most
 
@@ -103,7 +103,7 @@ def onset_token(thinking_ids: TokenIds, period_tokens: int, rule: LoopRule) -> i
     rate = rule.min_match_rate.value
     gain, loss = rate.denominator - rate.numerator, rate.numerator
     missed = ids[period_tokens:] != ids[: len(ids) - period_tokens]
-    last = _last_true(missed)
+    last = missed.tobytes().rfind(b"\x01")
     back = ONSET_STEP
     while last >= 0:
         start = max(0, last - back)
@@ -115,12 +115,6 @@ def onset_token(thinking_ids: TokenIds, period_tokens: int, rule: LoopRule) -> i
             return start + int(at[least]) + 1 if score[least] < 0 else 0
         back *= 4
     return 0
-
-
-def _last_true(flags: npt.NDArray[np.bool_]) -> int:
-    """Index of the last true flag, -1 where none is."""
-    at = int(np.argmax(flags[::-1])) if len(flags) else 0
-    return len(flags) - 1 - at if len(flags) and flags[len(flags) - 1 - at] else -1
 
 
 def _tail(thinking_ids: TokenIds, rule: LoopRule) -> TokenIds | None:
@@ -146,8 +140,8 @@ def _perfect(tail: TokenIds, rule: LoopRule) -> LagMatch | None:
 
     Every such lag repeats the last ids; only the first few lags that do are compared in full.
     """
-    lags = np.arange(1, rule.max_period_tokens + 1)
-    for back in range(1, min(GRAM, len(tail) - rule.max_period_tokens) + 1):
+    lags = np.flatnonzero(tail[-1 - rule.max_period_tokens : -1][::-1] == tail[-1]) + 1
+    for back in range(2, min(PERFECT_ENDS, len(tail) - rule.max_period_tokens) + 1):
         lags = lags[tail[len(tail) - back - lags] == tail[-back]]
     for lag in lags[:PERFECT_TRIES].tolist():
         match = _compare(tail, lag)

@@ -303,8 +303,8 @@ def test_case_29_equal_id_lists_are_flagged_by_hash(
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"thinking_tokens": 4}, "4 thinking of 3 ids"),
-        ({"thinking_tokens": -1}, "-1 thinking"),
+        ({"thinking_tokens": 4}, "sample r-01#1 .* more thinking than"),
+        ({"thinking_tokens": -1}, "more thinking than"),
         (
             {"natural_close": True, "forced_close": True, "stage2_finish_reason": "stop"},
             "natural and a forced",
@@ -326,7 +326,7 @@ def test_rows_that_no_run_can_leave(audit: Any, row: Row, changes: Any, words: s
 
 
 def test_more_ids_than_the_budget(audit: Any, columns: Columns, row: Row, fill: Fill) -> None:
-    with pytest.raises(BundleError, match="against a budget"):
+    with pytest.raises(BundleError, match="more stage-1 ids than the budget"):
         audit(columns([row(fill([], BUDGET + 1), thinking_tokens=10)]))
 
 
