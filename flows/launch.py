@@ -51,6 +51,7 @@ def launch(  # noqa: PLR0917 - a deployment's parameters are given by name
     requester: str,
     wait_s: int = 86_400,
     valid_s: int = 172_800,
+    hands_on: bool = True,
 ) -> State[Any]:
     """Ask for one phase at one rung, dispatch it after a GO. Ends cleanly on NO-GO, time-out and expiry."""
     house = house_here()
@@ -59,7 +60,7 @@ def launch(  # noqa: PLR0917 - a deployment's parameters are given by name
     pool = phase_pool()
     show_plan(house, ask, pool)
     if owner := owner_to_ask(load_registry(house.params), pool, requester):
-        request_handoff(ask, pool, owner)
+        request_handoff(ask, pool, owner, hands_on)
     filled = suspend_flow_run(
         wait_for_input=decision_form(ask, _expires(ask, valid_s)),
         key=f"review-{ask.ask_id}",
@@ -67,15 +68,17 @@ def launch(  # noqa: PLR0917 - a deployment's parameters are given by name
     )
     entry = record_decision(house, ask, filled.model_dump())
     if entry.kind == "go":
-        return Completed(message=dispatch(house, ask, pool))
+        return Completed(message=dispatch(house, ask, pool, hands_on))
     message = entry.statement.get("reason") or entry.statement.get("notes") or entry.kind
     if entry.kind == "refused":
-        return Failed(name="Refused", message=message)
+        return Failed(name="Refused", message=f"GoRefused: {message}")
     return Completed(name=NAMES[entry.kind], message=message)
 
 
 @flow(name="handoff", persist_result=True)
-def handoff(ask: dict[str, Any], work_pool: str, owner: str, valid_s: int = 172_800) -> State[Any]:
+def handoff(
+    ask: dict[str, Any], work_pool: str, owner: str, valid_s: int = 172_800, hands_on: bool = True
+) -> State[Any]:
     """The GPU owner lends the pool for one launch, before or after the reviewer's GO."""
     house = house_here()
     statement = Ask.model_validate(ask)
@@ -85,4 +88,4 @@ def handoff(ask: dict[str, Any], work_pool: str, owner: str, valid_s: int = 172_
         timeout=_seconds_left(statement),
     )
     hand_over(house, statement, work_pool, filled.model_dump())
-    return Completed(message=dispatch(house, statement, work_pool))
+    return Completed(message=dispatch(house, statement, work_pool, hands_on))

@@ -21,7 +21,16 @@ from fitladder.phase.house import house_here
 from fitladder.protocol.experiment import Phase
 from fitladder.protocol.key import BundleKey
 from fitladder.protocol.registry import load_registry
-from tasks.running import authorise, build, check_inputs, commit, generate, show_receipt, write_preflight
+from tasks.running import (
+    authorise,
+    build,
+    check_inputs,
+    commit,
+    generate,
+    hand_on,
+    show_receipt,
+    write_preflight,
+)
 
 __all__ = ["phase", "scheduled_phase"]
 
@@ -42,7 +51,12 @@ def run_phase(key: BundleKey, go_sha256: str) -> tuple[Receipt, bool]:
         approved = authorise(site, go_sha256)
         prompts = check_inputs(site)
         with (
-            concurrency(os.environ.get(SLOT, "gpu-0"), occupy=1, strict=True),
+            concurrency(
+                os.environ.get(SLOT, "gpu-0"),
+                occupy=1,
+                strict=True,
+                raise_on_lease_renewal_failure=False,  # a server that is away ends no generation
+            ),
             run.start_engine(site, prompts) as engine,
         ):
             built = build(site, engine, prompts)
@@ -61,13 +75,19 @@ def phase(  # noqa: PLR0917 - a deployment's parameters are given by name
     go_sha256: str,
     approvals: str = "",
     run_now: bool = True,
+    hands_on: bool = True,
 ) -> State[Any]:
-    """Run one approved phase, or only take its approvals over for the scheduled agent."""
+    """Run one approved phase, or only take its approvals over for the scheduled agent.
+
+    `hands_on`: start a lineage run for the new receipt.
+    """
     key = BundleKey(experiment_id=experiment, thinking_budget_tokens=budget, phase=phase)
     run.adopt(house_here(), experiment, approvals)
     if not run_now:
         return Completed(name="Delivered", message=f"{key} waits for the agent's window")
     receipt, made_now = run_phase(key, go_sha256)
+    if hands_on:
+        hand_on(receipt)
     name = None if made_now else "AlreadyDone"
     return Completed(name=name, message=f"{key}: {receipt.rows} samples, receipt of GO {go_sha256[:12]}")
 
@@ -88,5 +108,6 @@ def scheduled_phase() -> State[Any]:
             logger.warning("%s: %s", experiment_id, refusal)
             raise
         if made_now:
+            hand_on(receipt)
             return Completed(message=f"{go.key}: {receipt.rows} samples")
     return Completed(name="Idle", message="no approved phase for this window")

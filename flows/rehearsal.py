@@ -16,6 +16,7 @@ from typing import Any
 from fitladder.approval.chain import chain_path, load_chain
 from fitladder.approval.go import CHECKLIST, Ask, Go
 from fitladder.errors import EnvironmentNotReady, FitladderError, GoRefused, LadderRefused
+from fitladder.lineage.run import run_lineage
 from fitladder.orchestrator.following import follow, refusal_of
 from fitladder.orchestrator.runs import FlowRun, create_run, resume_run, run_of_go
 from fitladder.orchestrator.session import Session, open_session
@@ -90,6 +91,7 @@ def _one_phase(house: House, session: Session, key: BundleKey, words: Words, *, 
             "phase": key.phase,
             "budget": key.thinking_budget_tokens,
             "requester": getpass.getuser(),
+            "hands_on": False,  # lineage runs once, at the end
         },
     )
     watch = partial(follow, session.api, on_line=words.live, check_alive=session.check_alive)
@@ -127,7 +129,9 @@ def rehearse(house: House, experiment_id: str, words: Words, *, alone: bool, por
                 standing = survey(house, experiment_id)
                 words.audited(standing)
             words.step("putting server and workers away")
-    words.ended(standing)
+    words.step("DVC: bundles in, audits again, report, push")
+    done = run_lineage(experiment_id, standing.root, house.folder, house.environment)
+    words.ended(standing, done)
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:

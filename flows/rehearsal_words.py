@@ -10,6 +10,7 @@ from fitladder.approval.go import Ask, Go
 from fitladder.audit.termination import TerminationAudit
 from fitladder.errors import FitladderError
 from fitladder.ladder.authorise import NextPhase
+from fitladder.lineage.run import Carried
 from fitladder.phase.house import House
 from fitladder.phase.plan import expected_geometry, fit_line
 from fitladder.phase.standing import Standing
@@ -106,8 +107,8 @@ class Words:
             f"{audit.bundle.phase}@{audit.bundle.thinking_budget_tokens}: {verdict}; {standing.next.reason}"
         )
 
-    def ended(self, standing: Standing) -> None:
-        """The end state, and every phase in one table."""
+    def ended(self, standing: Standing, done: Carried) -> None:
+        """The end state, every phase in one table, and where everything lies."""
         table = Table(title="results", title_justify="left")
         for column in (
             "rung",
@@ -136,6 +137,11 @@ class Words:
         self._leave_live_line()
         self._out.print(table)
         self.step(f"[b]{standing.next.state}: {standing.next.reason}[/]")
+        pushed = f"pushed to `{done.pushed_to}`" if done.pushed_to else "pushed nowhere"
+        tree = done.ingested.tree_sha256[:12]
+        self.step(f"{done.ingested.bundles} bundles in data/bundles, tree {tree}, {pushed}")
+        self.step(f"selection {done.selection}")
+        self.step(f"[b]report    {done.report}[/]")
 
     def refused(self, error: FitladderError) -> None:
         """The one line of a refusal."""

@@ -71,18 +71,23 @@ def hand_over(house: House, ask: Ask, work_pool: str, filled: Mapping[str, Any])
 
 
 @task(cache_policy=NO_CACHE)
-def request_handoff(ask: Ask, work_pool: str, owner: str) -> None:
+def request_handoff(ask: Ask, work_pool: str, owner: str, hands_on: bool) -> None:
     """Start the owner's own form; the reviewer's and this one may be answered in either order."""
     run_deployment(
         HANDOFF,
-        parameters={"ask": ask.model_dump(mode="json"), "work_pool": work_pool, "owner": owner},
+        parameters={
+            "ask": ask.model_dump(mode="json"),
+            "work_pool": work_pool,
+            "owner": owner,
+            "hands_on": hands_on,
+        },
         timeout=0,
         idempotency_key=f"handoff-{ask.ask_id}",
     )
 
 
 @task(cache_policy=NO_CACHE)
-def dispatch(house: House, ask: Ask, work_pool: str) -> str:
+def dispatch(house: House, ask: Ask, work_pool: str, hands_on: bool) -> str:
     """Send the phase to its pool once GO and hand-off both stand. Same ask, same run: never two."""
     ready = check_ready(house, ask, work_pool, _now())
     if ready.waits_for is not None:
@@ -90,7 +95,7 @@ def dispatch(house: House, ask: Ask, work_pool: str) -> str:
         return ready.waits_for
     run: Any = run_deployment(
         PHASE,
-        parameters=ready.parameters,
+        parameters=ready.parameters | {"hands_on": hands_on},
         timeout=0,
         idempotency_key=f"phase-{ready.parameters['go_sha256']}",
         flow_run_name=f"{ask.phase}-{ask.thinking_budget_tokens}",

@@ -1,11 +1,15 @@
 """Prefect tasks of a phase: the steps of fitladder.phase.run, one call each, and the live line."""
 
 import time
+from collections.abc import Callable
 from typing import Any
 
-from prefect import task
+import httpx
+from prefect import get_run_logger, task
 from prefect.artifacts import create_progress_artifact, create_table_artifact, update_progress_artifact
 from prefect.cache_policies import NO_CACHE
+from prefect.deployments import run_deployment
+from prefect.exceptions import ObjectNotFound, PrefectHTTPStatusError
 
 from fitladder.bundles.receipt import Receipt
 from fitladder.engine.process import EngineProcess, GenerationResult
@@ -13,9 +17,29 @@ from fitladder.phase import run
 from fitladder.phase.live import LiveLine
 from fitladder.phase.prompts import ArmPrompts
 
-__all__ = ["authorise", "build", "check_inputs", "commit", "generate", "show_receipt", "write_preflight"]
+__all__ = [
+    "authorise",
+    "build",
+    "check_inputs",
+    "commit",
+    "generate",
+    "hand_on",
+    "show_receipt",
+    "write_preflight",
+]
 
 LIVE_INTERVAL_S = 2.0
+SERVER_AWAY_S = 30.0  # a generation outlives its server; we look for it again this often
+LINEAGE = "lineage/lineage"
+
+
+def _tell(call: Callable[[], Any]) -> bool:
+    """Whether the server heard it. What it does not hear stops nothing: truth is the receipt."""
+    try:
+        call()
+    except (ObjectNotFound, PrefectHTTPStatusError, httpx.HTTPError):
+        return False
+    return True
 
 
 @task(cache_policy=NO_CACHE, persist_result=False)
@@ -48,17 +72,16 @@ def generate(site: run.Site, engine: EngineProcess, built: run.Built) -> Generat
     card: Any = create_progress_artifact(
         0.0, key=f"live-{site.key.phase}-{site.key.thinking_budget_tokens}", description="generation starts"
     )
-    shown_s = 0.0
+    next_s = 0.0
 
     def show(line: LiveLine) -> None:
-        nonlocal shown_s
-        now_s = time.monotonic()
-        if now_s - shown_s >= LIVE_INTERVAL_S:
-            shown_s = now_s
-            update_progress_artifact(card, line.percent, description=line.text)
+        nonlocal next_s
+        if time.monotonic() >= next_s:
+            reached = _tell(lambda: update_progress_artifact(card, line.percent, description=line.text))
+            next_s = time.monotonic() + (LIVE_INTERVAL_S if reached else SERVER_AWAY_S)
 
     result = run.generate(site, engine, built, show)
-    update_progress_artifact(card, 100.0, description=f"{result.rows} samples written")
+    _tell(lambda: update_progress_artifact(card, 100.0, description=f"{result.rows} samples written"))
     return result
 
 
@@ -83,8 +106,22 @@ def show_receipt(receipt: Receipt) -> None:
         {"what": "GO", "value": f"{receipt.go_sha256} ({receipt.go_identity})"},
         {"what": "preflight", "value": receipt.preflight_sha256},
     ]
-    create_table_artifact(
-        rows,
-        key=f"receipt-{receipt.key.phase}-{receipt.key.thinking_budget_tokens}",
-        description=str(receipt.key),
+    name = f"receipt-{receipt.key.phase}-{receipt.key.thinking_budget_tokens}"
+    _tell(lambda: create_table_artifact(rows, key=name, description=str(receipt.key)))
+
+
+@task(cache_policy=NO_CACHE, persist_result=False)
+def hand_on(receipt: Receipt) -> None:
+    """Start the lineage of this receipt, once. A receipt stands without it, so a failure is only logged."""
+    started = _tell(
+        lambda: run_deployment(
+            LINEAGE,
+            parameters={"experiment": receipt.key.experiment_id},
+            timeout=0,
+            as_subflow=False,
+            idempotency_key=f"lineage-{receipt.preflight_sha256}",
+        )
     )
+    if not started:
+        name = receipt.key.experiment_id
+        get_run_logger().warning("lineage was not started; run `fitladder lineage ingest %s`", name)
