@@ -63,6 +63,10 @@ def _bind_in_copy(package: Path) -> Binding:
     return Binding.model_validate_json(done.stdout)
 
 
+def _remark(path: Path) -> None:
+    path.write_text(path.read_text() + "\n# a remark\n")
+
+
 def test_a_comment_in_bound_code_moves_it_and_a_report_edit_does_not(tmp_path: Path) -> None:
     copy = tmp_path / "fitladder"
     shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
@@ -70,12 +74,12 @@ def test_a_comment_in_bound_code_moves_it_and_a_report_edit_does_not(tmp_path: P
     assert "engine/two_stage.py" in before.generation_code
     assert "audit/periodicity.py" in before.decision_code
     report = next((copy / "report").glob("*.py"))
-    report.write_text(report.read_text() + "\n# a remark\n")
+    _remark(report)
     assert _bind_in_copy(copy) == before
-    (copy / "audit/periodicity.py").open("a").write("\n# a remark\n")
+    _remark(copy / "audit/periodicity.py")
     audited = _bind_in_copy(copy)
     assert audited.binding_sha256 != before.binding_sha256
     check_generation(before, audited, where="bundle")  # audits re-run; bundles are not foreign
-    (copy / "engine/two_stage.py").open("a").write("\n# a remark\n")
+    _remark(copy / "engine/two_stage.py")
     with pytest.raises(BindingChanged, match="two_stage"):
         check_generation(before, _bind_in_copy(copy), where="bundle")
