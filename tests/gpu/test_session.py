@@ -1,0 +1,39 @@
+"""What the H200 has to show, asked of this machine; skips where there is no CUDA device or no vLLM."""
+
+import importlib.util
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.timeout(900),
+    pytest.mark.skipif(shutil.which("nvidia-smi") is None, reason="no CUDA device here"),
+    pytest.mark.skipif(importlib.util.find_spec("vllm") is None, reason="no vLLM in this environment"),
+]
+
+
+@pytest.fixture(scope="module")
+def session():
+    spec = importlib.util.spec_from_file_location("gpu_session", Path(__file__).with_name("session.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["gpu_session"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("part", ["exact", "implicit", "wide64"])
+def test_rehearsal_shows_the_registered_geometry(session, part, tmp_path):
+    assert session.rehearse(part, tmp_path)
+
+
+def test_predicted_blocks_and_pools_are_the_live_ones(session, tmp_path):
+    assert session.pools(tmp_path)
+
+
+def test_runner_costs_at_most_one_percent(session, tmp_path):
+    assert session.overhead(tmp_path)
