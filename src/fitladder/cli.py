@@ -23,6 +23,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "plan": ("fitladder.commands.plan:plan", "How many sequences fit at this context length?"),
     "model": ("fitladder.commands.model:app", "Make, name or imitate a model folder."),
     "rehearse": ("fitladder.commands.rehearse:rehearse_rung", "Would this rung pass its live gates?"),
+    "launch": ("fitladder.commands.launch:launch", "Ask for one phase at one rung."),
+    "go": ("fitladder.commands.go:go", "Answer a waiting launch: GO or NO-GO; or sign the answer."),
+    "server": ("fitladder.commands.server:server", "A Prefect server that knows this checkout."),
+    "agent": ("fitladder.commands.agent:agent", "A worker: approved phases, or with --cpu launches."),
     "gate": ("fitladder.commands.gate:gate", "Run the live gates on recorded engine facts."),
     "audit": ("fitladder.commands.audit:audit", "Is the model thinking, or looping?"),
     "lineage": (

@@ -7,7 +7,7 @@ The digest to paste is a pattern without a default, so that no untouched field c
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import BaseModel, Field, create_model
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from fitladder.approval.clock import UTC_PATTERN, format_utc, parse_utc
 from fitladder.approval.go import CHECKLIST, Ask, Go, Handoff, Verdict
@@ -15,7 +15,9 @@ from fitladder.canonical import parse_model
 from fitladder.errors import GoRefused
 from fitladder.protocol.experiment import Frozen
 
-__all__ = ["Decision", "decision_form", "go_of", "handoff_form", "handoff_of"]
+__all__ = ["Decision", "ask_of_schema", "decision_form", "go_of", "handoff_form", "handoff_of"]
+
+ASK_IN_SCHEMA = "x-fitladder-ask"  # so that whoever signs needs nothing but the server
 
 NAME = r"^\S(.*\S)?$"
 
@@ -74,7 +76,13 @@ def decision_form(ask: Ask, expires: str) -> type[BaseModel]:
             ),
         ),
     }
-    return create_model("Decision", __config__={"extra": "forbid"}, **fields)
+    config = ConfigDict(extra="forbid", json_schema_extra={ASK_IN_SCHEMA: ask.model_dump(mode="json")})
+    return create_model("Decision", __config__=config, **fields)
+
+
+def ask_of_schema(schema: Mapping[str, Any]) -> Ask:
+    """The ask that a waiting form's JSON schema belongs to. Raises GoRefused where it carries none."""
+    return parse_model(Ask, schema.get(ASK_IN_SCHEMA), where="the form's schema", error=GoRefused)
 
 
 def _decision(filled: Mapping[str, Any]) -> Decision:
@@ -118,7 +126,7 @@ def handoff_form(owner: str, work_pool: str, expires: str) -> type[BaseModel]:
         "expires": (str, Field(default=expires, title="Lent until (UTC)", pattern=UTC_PATTERN)),
         "signature": (str, Field(default="", title="Signature", max_length=20000)),
     }
-    return create_model("Handover", __config__={"extra": "forbid"}, **fields)
+    return create_model("Handover", __config__=ConfigDict(extra="forbid"), **fields)
 
 
 def handoff_of(ask: Ask, work_pool: str, filled: Mapping[str, Any]) -> tuple[Handoff, str | None]:

@@ -136,21 +136,24 @@ def worker_environment(
     return {**WORKER_SETTINGS, **inherited, **settings}
 
 
-def start_server(home: Path, port: int, environment: Mapping[str, str]) -> tuple[Child, PrefectApi]:
-    """Start a server on loopback; `wait_healthy` tells when it answers. Raises EnvironmentNotReady."""
+def start_server(
+    home: Path, port: int, environment: Mapping[str, str], *, host: str = "127.0.0.1"
+) -> tuple[Child, PrefectApi]:
+    """Start a server; `wait_healthy` tells when it answers. Raises EnvironmentNotReady."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind(("127.0.0.1", port))
+            probe.bind((host, port))
         except OSError as error:
             raise EnvironmentNotReady(
                 f"port {port} is taken", got=error.strerror, do="name another one, or stop who uses it"
             ) from error
-    command = [sys.executable, "-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port)]
+    command = [sys.executable, "-m", "prefect", "server", "start", "--host", host, "--port", str(port)]
     child = _start(
         "Prefect server", command, server_environment(environment, home), home / "server.log", home
     )
-    return child, PrefectApi(f"http://127.0.0.1:{port}/api")
+    reach = "127.0.0.1" if host == "0.0.0.0" else host
+    return child, PrefectApi(f"http://{reach}:{port}/api", environment.get("PREFECT_API_AUTH_STRING"))
 
 
 def wait_healthy(child: Child, api: PrefectApi) -> None:

@@ -258,5 +258,5 @@ def render_plan(plan: PhasePlan) -> str:
         *(f"- {text}" for text in CHECKLIST.values()),
     ]
     if plan.standing.registry.reviewers:
-        lines += ["", f"To sign: `fitladder go sign {ask.ask_id} --experiment {ask.experiment_id} --key KEY`"]
+        lines += ["", f"To sign: `fitladder go sign {ask.experiment_id} --run {ask.ask_id} --key KEY`"]
     return "\n".join(lines) + "\n"

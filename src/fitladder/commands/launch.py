@@ -1,0 +1,62 @@
+"""`fitladder launch`: ask for one phase at one rung; the Prefect server puts the question to a reviewer."""
+
+import getpass
+from typing import Annotated
+
+import typer
+
+from fitladder.commands.options import Json, print_json
+from fitladder.errors import UsageError
+from fitladder.orchestrator.following import follow, refusal_of
+from fitladder.orchestrator.rest import api_from_environment
+from fitladder.orchestrator.runs import create_run
+from fitladder.protocol.experiment import PHASES
+
+__all__ = ["launch"]
+
+LAUNCH = "launch/launch"
+
+
+def launch(
+    experiment: Annotated[str, typer.Argument(help="An experiment id.")],
+    *,
+    phase: Annotated[str, typer.Option("--phase", help="probe, base or designed.")],
+    budget: Annotated[int, typer.Option("--budget", help="The rung, by its thinking budget in tokens.")],
+    requester: Annotated[str | None, typer.Option("--requester", help="Who asks; you, if left out.")] = None,
+    wait_h: Annotated[int, typer.Option("--wait-h", min=1, help="Hours that the question stays open.")] = 24,
+    valid_h: Annotated[int, typer.Option("--valid-h", min=1, help="Hours that a GO lasts, proposed.")] = 48,
+    as_json: Json = False,
+) -> None:
+    """Ask for one phase at one rung. Nothing runs before somebody gives GO."""
+    if phase not in PHASES:
+        raise UsageError("--phase", got=repr(phase), need=" or ".join(PHASES))
+    api = api_from_environment()
+    run = create_run(
+        api,
+        LAUNCH,
+        {
+            "experiment": experiment,
+            "phase": phase,
+            "budget": budget,
+            "requester": requester or getpass.getuser(),
+            "wait_s": wait_h * 3600,
+            "valid_s": valid_h * 3600,
+        },
+    )
+    address = f"{api.ui_url}/runs/flow-run/{run.run_id}"
+    if not as_json:
+        typer.echo(f"launch {run.name}: {address}")
+    run = follow(
+        api,
+        run.run_id,
+        until=lambda one: one.state_type == "PAUSED",
+        on_line=typer.echo,
+        check_alive=lambda: None,
+    )
+    if run.is_final:
+        raise refusal_of(run)
+    go = f"fitladder go {experiment} --phase {phase} --budget {budget}"
+    if as_json:
+        print_json({"run_id": run.run_id, "url": address, "state": run.state_name, "answer_with": go})
+    else:
+        typer.echo(f"waits for a reviewer: there, or with `{go}`")
