@@ -172,11 +172,14 @@ def _candidates(tail: TokenIds, rule: LoopRule) -> Iterator[tuple[int, int]]:
     return zip((within + 1).tolist(), missed[within].tolist(), strict=True)
 
 
-def _gram_hashes(tail: TokenIds) -> npt.NDArray[np.uint16]:
-    """A 16-bit hash of each run of `GRAM` consecutive ids; equal runs have equal hashes."""
+def _gram_hashes(tail: TokenIds) -> npt.NDArray[np.uint8]:
+    """An 8-bit hash of each run of `GRAM` consecutive ids; equal runs have equal hashes.
+
+    So few bits let one pair in 256 look equal that is not: that only leaves a few more lags to compare.
+    """
     hashes = tail.astype(np.uint32) * np.uint32(0x9E3779B1)
     width = 1
     while width < GRAM:
         hashes = (hashes[width:] ^ np.uint32(0x85EBCA6B)) + hashes[:-width] * np.uint32(0xC2B2AE35)
         width *= 2
-    return (hashes >> np.uint32(16)).astype(np.uint16)
+    return (hashes >> np.uint32(24)).astype(np.uint8)
