@@ -12,6 +12,7 @@ from fitladder.lineage.places import report_paths
 from fitladder.protocol.registry import load_registry
 from fitladder.report.build import build_report
 from fitladder.report.index import build_index
+from fitladder.report.study_page import build_study, study_folders, study_page_name
 
 __all__ = ["report"]
 
@@ -30,27 +31,27 @@ def report(
     """Make the page and its Markdown twin from verified records. The same records give the same bytes."""
     registry = load_registry(params)
     chosen = [experiment] if experiment else list(registry.experiments)
-    made: dict[str, tuple[Path, Path]] = {}
-    for name in chosen:
-        html, markdown = build_report(name, data, registry)
-        page, twin = report_paths(data, name)
-        if out is not None:
-            page, twin = out / page.name, out / twin.name
-        write_file(page, html.encode())
-        write_file(twin, markdown.encode())
-        made[name] = (page, twin)
     folder = out or report_paths(data, "index")[0].parent
-    html, markdown = build_index(data, registry)
-    index = (folder / "index.html", folder / "index.md")
-    for path, text in zip(index, (html, markdown), strict=True):
-        write_file(path, text.encode())
-    opened = made[experiment][0] if experiment else index[0]
+    made: dict[str, Path] = {}
+    for name in chosen:
+        made[name] = _write(folder, f"{name}.html", build_report(name, data, registry))
+    for study in () if experiment else study_folders(data):
+        made[study.name] = _write(folder, study_page_name(study), build_study(study))
+    index = _write(folder, "index.html", build_index(data, registry))
     if as_json:
-        pages = {name: {"html": str(page), "markdown": str(twin)} for name, (page, twin) in made.items()}
-        print_json({"reports": pages, "index": str(index[0])})
+        pages = {
+            name: {"html": str(page), "markdown": str(page.with_suffix(".md"))} for name, page in made.items()
+        }
+        print_json({"reports": pages, "index": str(index)})
     else:
-        for page, twin in made.values():
-            typer.echo(f"{page}  (and {twin.name})")
-        typer.echo(f"{index[0]}")
+        for page in (*made.values(), index):
+            typer.echo(f"{page}  (and {page.with_suffix('.md').name})")
     if show:
-        webbrowser.open(opened.resolve().as_uri())
+        webbrowser.open((made[experiment] if experiment else index).resolve().as_uri())
+
+
+def _write(folder: Path, name: str, twins: tuple[str, str]) -> Path:
+    page = folder / name
+    for path, text in zip((page, page.with_suffix(".md")), twins, strict=True):
+        write_file(path, text.encode())
+    return page

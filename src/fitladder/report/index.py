@@ -9,9 +9,10 @@ from fitladder.errors import FitladderError
 from fitladder.protocol.registry import Registry
 from fitladder.report.build import load_view
 from fitladder.report.compared import phase_rows
-from fitladder.report.document import Callout, Document, Para, Section, Table
+from fitladder.report.document import Block, Callout, Document, Para, Section, Table
 from fitladder.report.markdown import render_markdown
 from fitladder.report.page import render_html
+from fitladder.report.study_page import compose_study, study_folders, study_page_name
 from fitladder.report.view import Comparison, ExperimentView
 from fitladder.report.words import count, fixed, short_sha
 
@@ -29,12 +30,15 @@ def build_index(data_dir: Path, registry: Registry) -> tuple[str, str]:
             views[experiment_id] = load_view(experiment_id, data_dir, registry)
         except FitladderError as error:
             views[experiment_id] = error
-    document = compose_index(views)
+    studies = {folder: _study(folder) for folder in study_folders(data_dir)}
+    document = compose_index(views, studies)
     return render_html(document), render_markdown(document)
 
 
-def compose_index(views: dict[str, ExperimentView | FitladderError]) -> Document:
-    """The index of these experiments, in registered order."""
+def compose_index(
+    views: dict[str, ExperimentView | FitladderError], studies: dict[Path, tuple[str, str]]
+) -> Document:
+    """The index of these experiments, in registered order, and of (title, verdict) of each study folder."""
     refused = [name for name, view in views.items() if isinstance(view, FitladderError)]
     phases = [
         row
@@ -66,6 +70,7 @@ def compose_index(views: dict[str, ExperimentView | FitladderError]) -> Document
                     ),
                 ),
             ),
+            Section("studies", "Throughput studies", (_studies(studies),)),
             Section(
                 "phases",
                 "Every phase that generated",
@@ -79,6 +84,26 @@ def compose_index(views: dict[str, ExperimentView | FitladderError]) -> Document
         ),
         home=None,
     )
+
+
+def _studies(studies: dict[Path, tuple[str, str]]) -> Block:
+    if not studies:
+        return Callout("No study is registered.", "open")
+    return Table(
+        "Studies measure speed; no experiment draws evidence from them",
+        ("study", "question", "state"),
+        tuple((folder.name, *said) for folder, said in studies.items()),
+        links=tuple(study_page_name(folder) for folder in studies),
+    )
+
+
+def _study(folder: Path) -> tuple[str, str]:
+    """Title and verdict, or the refusal."""
+    try:
+        document = compose_study(folder)
+    except FitladderError as error:
+        return folder.name, f"refused: {error}"
+    return document.title, f"{document.verdict}. {document.lead}"
 
 
 def _row(name: str, view: ExperimentView | FitladderError) -> tuple[str, ...]:

@@ -7,8 +7,11 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from fitladder.cli import main
 
 
 def write_outputs(path: Path, *, names: tuple[str, ...] = ("looping", "thinking", "short")) -> None:
@@ -20,20 +23,32 @@ def write_outputs(path: Path, *, names: tuple[str, ...] = ("looping", "thinking"
     path.write_text("".join(json.dumps({"id": name, "token_ids": ids}) + "\n" for name, ids in rows))
 
 
-def audit(*words: str) -> subprocess.CompletedProcess[str]:
-    code = "import sys; from fitladder.cli import main; main()"
-    return subprocess.run(
-        [sys.executable, "-c", code, "audit", *words], capture_output=True, text=True, check=False
-    )
+@pytest.fixture
+def audit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Any]:
+    """`fitladder audit` in this process: (exit code, standard output, standard error)."""
+
+    def run(*words: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["fitladder", "audit", *words])
+        code = 0
+        try:
+            main()
+        except SystemExit as ended:
+            code = int(ended.code or 0)
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run
 
 
-def test_a_page_from_a_file_in_one_command(tmp_path: Path, words_of: Callable[[str], str]) -> None:
+def test_a_page_from_a_file_in_one_command(
+    tmp_path: Path, words_of: Callable[[str], str], audit: Callable[..., Any]
+) -> None:
     source, page = tmp_path / "outputs.jsonl", tmp_path / "page.html"
     write_outputs(source)
     options = ("--tail", "256", "--max-period", "64")
-    done = audit(str(source), *options, "--report", str(page), "--json")
-    assert done.returncode == 0, done.stderr
-    totals = json.loads(done.stdout)["totals"]
+    code, out, _ = audit(str(source), *options, "--report", str(page), "--json")
+    assert code == 0
+    totals = json.loads(out)["totals"]
     html = page.read_text()
     text = words_of(html)
     assert "1 of 3 end in a loop" in text
@@ -44,27 +59,30 @@ def test_a_page_from_a_file_in_one_command(tmp_path: Path, words_of: Callable[[s
     assert "<script" not in html
     assert not re.search(r'(?:src|href)="(?!#|data:,)', html)
     first = page.read_bytes()
-    assert audit(str(source), *options, "--report", str(page)).returncode == 0
+    assert audit(str(source), *options, "--report", str(page))[0] == 0
     assert page.read_bytes() == first
 
 
-def test_hostile_ids_stay_text(tmp_path: Path) -> None:
+def test_hostile_ids_stay_text(tmp_path: Path, audit: Callable[..., Any]) -> None:
     source, page = tmp_path / "outputs.jsonl", tmp_path / "page.html"
     write_outputs(source, names=("</td><script>x</script>", "\ud835", "[red]$x$"))
-    assert audit(str(source), "--tail", "256", "--max-period", "64", "--report", str(page)).returncode == 0
+    assert audit(str(source), "--tail", "256", "--max-period", "64", "--report", str(page))[0] == 0
     html = page.read_text()
     assert "<script" not in html
     assert r"\u{d835}" in html
 
 
 @pytest.mark.parametrize("place", ["absent/page.html", "."])
-def test_a_page_that_cannot_be_written_is_one_line(tmp_path: Path, place: str) -> None:
+def test_a_page_that_cannot_be_written_is_one_line(
+    tmp_path: Path, place: str, audit: Callable[..., Any]
+) -> None:
     source = tmp_path / "outputs.jsonl"
     write_outputs(source)
-    done = audit(str(source), "--tail", "256", "--max-period", "64", "--report", str(tmp_path / place))
-    assert done.returncode == 2
-    assert "cannot be written" in done.stderr
-    assert done.stderr.count("\n") == 1
+    words = ("--tail", "256", "--max-period", "64", "--report", str(tmp_path / place))
+    code, _, err = audit(str(source), *words)
+    assert code == 2
+    assert "cannot be written" in err
+    assert err.count("\n") == 1
 
 
 def test_without_a_page_no_drawing_library_is_loaded(tmp_path: Path) -> None:
