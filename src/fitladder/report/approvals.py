@@ -5,7 +5,7 @@ from pathlib import Path
 from fitladder.approval.chain import Entry, chain_path, load_chain
 from fitladder.approval.go import Ask, Closing, Go, Handoff
 from fitladder.protocol.experiment import Experiment
-from fitladder.report.view import Approval
+from fitladder.report.view import Approval, PhaseView
 
 __all__ = ["approval_lines", "approvals_note"]
 
@@ -20,14 +20,16 @@ KIND_WORDS = {
 }
 
 
-def approval_lines(data_dir: Path, experiment_id: str) -> tuple[Approval, ...]:
+def approval_lines(data_dir: Path, experiment_id: str, phases: tuple[PhaseView, ...]) -> tuple[Approval, ...]:
     """Every entry of the verified chain, oldest first. Raises GoRefused on a broken one."""
+    used = {phase.go_sha256: phase.label for phase in phases if phase.go_sha256}
     path = chain_path(data_dir / "approvals", experiment_id)
-    return tuple(_line(entry) for entry in load_chain(path, experiment_id))
+    return tuple(_line(entry, used) for entry in load_chain(path, experiment_id))
 
 
-def _line(entry: Entry) -> Approval:
+def _line(entry: Entry, used: dict[str, str]) -> Approval:
     said = entry.parsed()
+    go = entry.kind == "go"
     return Approval(
         sequence=entry.sequence,
         kind=KIND_WORDS[entry.kind],
@@ -37,14 +39,15 @@ def _line(entry: Entry) -> Approval:
         reviewer=said.reviewer if isinstance(said, Go) else said.owner if isinstance(said, Handoff) else "",
         identity=_identity(entry, said),
         window=f"{said.not_before} to {said.expires}" if isinstance(said, Go | Handoff) else "",
+        used_for=used.get(said.sha256, "not used") if go else "",
         notes=said.notes if isinstance(said, Go) else said.reason if isinstance(said, Closing) else "",
-        sha256=entry.sha256,
+        sha256=said.sha256 if go else entry.sha256,
     )
 
 
 def _identity(entry: Entry, said: object) -> str:
     if isinstance(said, Go) and said.requester == said.reviewer:
-        return f"self-GO, {entry.identity}"
+        return "self-GO, signed" if entry.identity == "signed" else "self-GO, self-asserted"
     return entry.identity
 
 

@@ -62,7 +62,7 @@ def load_view(experiment_id: str, data_dir: Path, registry: Registry) -> Experim
     due = None if history else _due(data_dir, experiment, root)
     selection = history_selection(history) if history else _selection(data_dir, experiment, due)
     comparisons = _comparisons(data_dir, registry, experiment, phases)
-    approvals = approval_lines(data_dir, experiment_id)
+    approvals = approval_lines(data_dir, experiment_id, phases)
     narrative = load_narrative(
         data_dir / "narratives" / f"{experiment_id}.yaml", _facts(experiment, phases, comparisons)
     )
@@ -206,12 +206,13 @@ def _commands(experiment_id: str, *, historic: bool) -> tuple[tuple[str, str], .
             ),
         )
     return (
-        (f"dvc pull report@{experiment_id}", "fetches bundles, audits and this page by content"),
+        (f"dvc pull -d report@{experiment_id}", "fetches bundles, audits and this page by content"),
         (
             f"fitladder verify {experiment_id}",
             "every byte against its receipt; one flipped byte refuses by name",
         ),
-        (f"fitladder stage audit {experiment_id}", "the audits again, from token ids alone"),
+        (f"fitladder audit {experiment_id}", "the audits again, from token ids alone"),
+        (f"fitladder select {experiment_id}", "the ladder's decision again, from audits recomputed"),
         (f"fitladder binding {experiment_id} --explain", "everything that the binding above covers"),
         (f"fitladder report {experiment_id}", "makes this page again, the same bytes"),
     )

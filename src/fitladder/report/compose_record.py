@@ -35,7 +35,7 @@ def approvals_section(view: ExperimentView) -> Section:
     if view.approvals:
         blocks.append(
             Table(
-                "The approval chain, oldest first",
+                "The approval chain, oldest first; a GO is named by the digest that its receipt names",
                 (
                     "no.",
                     "entry",
@@ -45,6 +45,7 @@ def approvals_section(view: ExperimentView) -> Section:
                     "reviewer",
                     "identity",
                     "window",
+                    "used for",
                     "notes",
                     "SHA-256",
                 ),
@@ -58,6 +59,7 @@ def approvals_section(view: ExperimentView) -> Section:
                         line.reviewer,
                         line.identity,
                         line.window,
+                        line.used_for,
                         line.notes,
                         line.sha256,
                     )
@@ -75,7 +77,7 @@ def gates_section(view: ExperimentView) -> Section:
     """The live gates of every phase that got as far as an engine."""
     blocks: list[Block] = []
     for plan in view.refused_plans:
-        blocks.append(Callout(f"Refused before any generation: {plan.label}. {plan.reason}", "bad"))
+        blocks.append(Callout(f"Refused in the plan, before any engine: {plan.label}. {plan.reason}", "bad"))
     passed = [phase for phase in view.phases if phase.gates]
     if passed:
         blocks.append(

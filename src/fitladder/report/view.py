@@ -68,8 +68,9 @@ class Approval:
     reviewer: str
     identity: str
     window: str
+    used_for: str
     notes: str
-    sha256: str
+    sha256: str  # of a GO the statement's, which preflight and receipt name; else the line's
 
 
 @dataclass(frozen=True)

@@ -214,7 +214,7 @@ def test_a_self_go_is_called_one(tmp_path: Path, words_of: Callable[[str], str])
     data, registry = small_house(tmp_path)
     _go(data, registry.experiment(ID), reviewer="ada")
     text = words_of(build_report(ID, data, registry)[0])
-    assert "self-GO, self-asserted" in text
+    assert "self-GO, self-asserted 2026-01-02T03:00:00Z to 2026-01-02T04:00:00Z not used" in text
     assert "every name below is self-asserted" in text
     assert "a | note &lt;b&gt;" in text
 
