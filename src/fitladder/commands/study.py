@@ -8,6 +8,7 @@ import typer
 from fitladder.commands.options import DataDir, Json, print_json, print_table
 from fitladder.errors import EngineFailed
 from fitladder.study.bundle import VerifiedStudy, verify_study
+from fitladder.study.process import cell_command
 from fitladder.study.run import StudyHost, run_study
 from fitladder.study.table import COLUMNS, cell_rows
 from fitladder.study.verdict import verdict
@@ -42,7 +43,7 @@ def run(
     host = StudyHost(
         out=folder.absolute(),
         work=Path("runs", "studies", name).absolute(),
-        engine_python=engine_python.absolute(),
+        command=cell_command(engine_python.absolute()),
         models=models.absolute(),
         stop_after_s=stop_after_s,
         say=lambda line: typer.echo(line, err=True),

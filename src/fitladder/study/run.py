@@ -9,7 +9,7 @@ its reason, and the others go on. Nothing is started that cannot end in time.
 import argparse
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,14 +38,14 @@ RUN_MARGIN = 1.1  # a run is started where its longest one so far, times this, s
 
 @dataclass(frozen=True)
 class StudyHost:
-    """Where a study runs: results folder, scratch folder (logs, requests, a weightless model), engine Python.
+    """Where a study runs: results folder, scratch folder (logs, requests, a weightless model), cell command.
 
     `models`: where a study's model folder is looked for. `stop_after_s`: from the start of the session.
     """
 
     out: Path
     work: Path
-    engine_python: Path
+    command: Sequence[str]
     models: Path = Path()
     stop_after_s: float | None = None
     say: Callable[[str], None] = field(default=lambda line: print(line, flush=True), repr=False)  # noqa: T201
@@ -107,13 +107,12 @@ class _Session:
                         self.run(engines, unit, repeat)
 
     def build(self, batch: list[Cell], model: str, stack: ExitStack) -> dict[str, CellProcess]:
-        command = cell_command(self.host.engine_python)
         started: dict[str, CellProcess] = {}
         for cell in batch:
             try:
                 process = CellProcess.start(
                     build_cell_request(self.study, cell, model),
-                    command=command,
+                    command=self.host.command,
                     log_path=self.host.work / f"{cell.name}.{self.number}.log",
                 )
             except EngineFailed as error:
@@ -170,8 +169,8 @@ class _Session:
 def run_study(path: Path, host: StudyHost) -> Measurements:
     """Run what a study file asks and is not finished yet, then write results, table and receipt.
 
-    Returns all measurements. Raises InputRefused where the folder holds another study, EnvironmentNotReady
-    without an engine. A cell's failure is a record, not an error.
+    Returns all measurements. Raises InputRefused where the folder holds another study. A cell's failure is a
+    record, not an error.
     """
     study = load_study(path)
     for folder in (host.out, host.work):
@@ -217,7 +216,7 @@ def _main(words: list[str]) -> int:
         host = StudyHost(
             out=asked.out.absolute(),
             work=asked.work.absolute(),
-            engine_python=asked.engine_python,
+            command=cell_command(asked.engine_python),
             models=asked.models.absolute(),
             stop_after_s=asked.stop_after_s,
         )
