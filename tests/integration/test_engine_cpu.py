@@ -3,6 +3,7 @@
 Needs the engine environment and the converted model (`make setup`); skips with the reason without them.
 """
 
+import json
 import os
 from pathlib import Path
 
@@ -10,13 +11,17 @@ import numpy as np
 import pytest
 
 from fitladder.bundles.samples import read_rows
+from fitladder.engine.geometry_model import geometry_files
 from fitladder.engine.process import EngineProcess, engine_command
 from fitladder.engine.request import RequestRecord, load_request
 from fitladder.engine.seeds import stage1_seed
+from fitladder.planner.geometry import parse_geometry
+from fitladder.protocol.capacity import blocks_per_sequence, kv_tokens_for_blocks
 
 ROOT = Path(__file__).parents[2]
 PYTHON = Path(os.environ.get("FITLADDER_ENGINE_PYTHON", ROOT / ".venv-vllm/bin/python"))
 MODEL = ROOT / "models/smollm2-135m-instruct"
+ENVIRONMENT = dict(os.environ) | {"VLLM_CACHE_ROOT": str(ROOT / ".cache/vllm")}
 USABLE_BLOCKS = 7  # of 128 tokens; six samples at their longest want twelve
 
 pytestmark = [
@@ -58,7 +63,7 @@ def run(tmp_path: Path, admission: str):
         request,
         command=engine_command(PYTHON),
         log_path=tmp_path / f"{admission}.log",
-        inherited=dict(os.environ) | {"VLLM_CACHE_ROOT": str(ROOT / ".cache/vllm")},
+        inherited=ENVIRONMENT,
     ) as engine:
         facts, runtime = engine.wait_facts(240)
         result = engine.generate(lambda stage, progress: seen.append((stage, progress)), 300)
@@ -129,3 +134,34 @@ def test_spaced_admission_of_the_same_work_preempts_nothing(spaced, overcommitte
         for ours, theirs in zip(spaced[3], overcommitted[3], strict=True)
     ]
     assert all(same)  # first tokens depend on prompt and seed alone; later ones on the batch's numerics too
+
+
+def test_hybrid_s_mamba_groups_and_pool_are_read_live_and_planned_exactly(tmp_path):
+    config = geometry_files("lfm2-1.2b")["config.json"] | {
+        "dtype": "float32",
+        "hidden_size": 256,
+        "intermediate_size": 512,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 1,
+        "vocab_size": 4096,
+        "conv_dim": 256,
+        "conv_dim_out": 256,
+        "block_dim": 256,
+        "block_ff_dim": 512,
+    }
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model/config.json").write_text(json.dumps(config))
+    given = load_request(ROOT / "tests/scripted/request.json")
+    arguments = given.engine_args | {"model": str(tmp_path / "model"), "load_format": "dummy"}
+    del arguments["num_gpu_blocks_override"]
+    request = given.model_copy(update={"engine_args": arguments})
+    with EngineProcess.start(
+        request, command=engine_command(PYTHON), log_path=tmp_path / "engine.log", inherited=ENVIRONMENT
+    ) as engine:
+        facts, _ = engine.wait_facts(240)
+    geometry = parse_geometry(config, where="config.json")
+    assert facts.mamba_groups == geometry.mamba_groups == 2
+    assert facts.block_size_tokens == geometry.block_size_tokens("cpu")
+    each = blocks_per_sequence(facts.max_model_len_tokens, facts.block_size_tokens, facts.mamba_groups)
+    assert facts.kv_cache_size_tokens == kv_tokens_for_blocks(facts.num_blocks, each, 2048)
+    assert facts.num_blocks == (1 << 30) // geometry.block_bytes(facts.block_size_tokens)

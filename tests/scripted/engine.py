@@ -81,7 +81,8 @@ class ScriptedEngine:
         args = self.request.engine_args
         block, max_len = 128, args["max_model_len"]
         blocks = args.get("num_gpu_blocks_override", 512)
-        sizes = args.get("cudagraph_capture_sizes")
+        sizes, most = args.get("cudagraph_capture_sizes"), args.get("max_cudagraph_capture_size") or 0
+        implied = [1 << power for power in range(most.bit_length())]  # what vLLM 0.24 makes of a maximum
         concurrency = blocks / -(-max_len // block)
         cuda = self.request.backend == "vllm-cuda"
         eager = args["enforce_eager"]
@@ -101,7 +102,7 @@ class ScriptedEngine:
             "max_concurrency": repr(concurrency),
             "capture_requested": None if sizes is None else tuple(sizes),
             "capture_max_requested": args.get("max_cudagraph_capture_size"),
-            "capture_resolved": () if eager or sizes is None else tuple(sizes),
+            "capture_resolved": () if eager else tuple(sizes or implied),
             "graph_mode": "NONE" if eager else "FULL_AND_PIECEWISE",
             "decode_graph_mode": "NONE" if eager else "FULL",
             "has_full_graphs": not eager,

@@ -57,7 +57,8 @@ def geometry_files(preset: str) -> dict[str, dict[str, Any]]:
                 got=text["model_type"],
                 need=", ".join(_ARCHITECTURES),
             )
-        return {"config.json": text | {"architectures": [architecture]}}
+        extra = _lfm2_sizes(text) if text["model_type"] == "lfm2" else {}
+        return {"config.json": text | extra | {"architectures": [architecture]}}
     text = text | _QWEN35_TEXT
     whole = {
         "architectures": ["Qwen3_5ForConditionalGeneration"],
@@ -83,6 +84,18 @@ def geometry_files(preset: str) -> dict[str, dict[str, Any]]:
         "config.json": whole,
         "preprocessor_config.json": image,
         "video_preprocessor_config.json": video,
+    }
+
+
+def _lfm2_sizes(text: dict[str, Any]) -> dict[str, Any]:
+    """The names under which vLLM's class for this family reads its sizes."""
+    hidden = text["hidden_size"]
+    return {
+        "conv_dim": hidden,
+        "conv_dim_out": hidden,
+        "block_dim": hidden,
+        "block_ff_dim": text["intermediate_size"],
+        "block_ffn_dim_multiplier": 1.0,
     }
 
 
