@@ -67,7 +67,8 @@ def load_view(experiment_id: str, data_dir: Path, registry: Registry) -> Experim
         data_dir / "narratives" / f"{experiment_id}.yaml", _facts(experiment, phases, comparisons)
     )
     status = verdict(experiment, phases, selection, due)
-    binding = (history.binding_sha256 if history else None) or bind(experiment).binding_sha256
+    bindings = sorted({phase.binding_sha256 for phase in phases if phase.binding_sha256})
+    binding = " and ".join(bindings) or bind(experiment).binding_sha256
     return ExperimentView(
         experiment_id=experiment_id,
         state=experiment.state,
