@@ -97,7 +97,9 @@ def no_new_files() -> Iterator[None]:
     Raises ContentSealed where something inside tried.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+    frozen = _STATE.frozen
+    if not frozen:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
     _STATE.frozen = True
     try:
         yield
@@ -108,8 +110,9 @@ def no_new_files() -> Iterator[None]:
             "a computing pass tried to open a file", got=str(error)[:200], do="read bytes before, not inside"
         ) from error
     finally:
-        _STATE.frozen = False
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        _STATE.frozen = frozen
+        if not frozen:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def _inodes(path: str) -> Iterator[_Inode]:

@@ -215,6 +215,16 @@ except ContentSealed as refusal:
     assert "lifting the limit" in done.stdout
 
 
+def test_limits_nest(tmp_path: Path) -> None:
+    with contextlib.ExitStack() as outer:
+        outer.enter_context(pytest.raises(ContentSealed, match="tried to open a file"))
+        outer.enter_context(no_new_files())
+        with no_new_files():
+            pass
+        _read(tmp_path)
+    (tmp_path / "new").write_text("the limit is back")
+
+
 def test_other_failures_inside_pass_through() -> None:
     with pytest.raises(FileNotFoundError), no_new_files():
         raise FileNotFoundError(2, "nothing there")
