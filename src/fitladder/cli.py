@@ -33,6 +33,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "fitladder.commands.lineage:app",
         "Bring bundles into DVC; check record against receipts.",
     ),
+    "study": ("fitladder.commands.study:app", "What width, graphs, pool and admission cost."),
     "stage": ("fitladder.commands.stage:stage", "One stage of dvc.yaml for one experiment."),
     "report": ("fitladder.commands.report:report", "The page of an experiment, from verified records."),
     "log": ("fitladder.commands.log:log", "Append a line to an experiment's running log."),
