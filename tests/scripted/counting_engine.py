@@ -1,6 +1,6 @@
 """The scripted engine, with one line appended to a log for every generation that is begun.
 
-    python tests/scripted/counting_engine.py LOG SCRIPT.json REQUEST.json EVENTS_FD
+python tests/scripted/counting_engine.py LOG SCRIPT.json REQUEST.json EVENTS_FD
 """
 
 import os

@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,17 @@ import tokenizers
 import yaml
 from tokenizers import AddedToken, decoders, models, pre_tokenizers
 
+from fitladder.approval.go import CHECKLIST, Ask
+from fitladder.bundles.receipt import Receipt
 from fitladder.bundles.tree import tree_sha256
 from fitladder.canonical import canonical_bytes, sha256_bytes, sha256_file
+from fitladder.errors import GoRefused
+from fitladder.phase import run
+from fitladder.phase.ask import decide, open_ask
 from fitladder.phase.house import House
 from fitladder.prompts.manifest import TokenizerIdentity, freeze_prompts, render_manifest, render_prompts
 from fitladder.prompts.records import Message, Record, records_sha256
+from fitladder.protocol.key import BundleKey
 
 ROOT = Path(__file__).parents[2]
 EXPERIMENT = "scripted_experiment"
@@ -166,7 +173,7 @@ class ScriptedHouse:
 
 
 def make_house(folder: Path, **changes: Any) -> ScriptedHouse:
-    """A checkout; `changes` replace fields of the experiment's section, or add top-level ones with `_` first."""
+    """A checkout; `changes` replace fields of the section, with `_` first those at the top of the file."""
     model = folder / "models" / "scripted-model"
     model.mkdir(parents=True)
     tokenizer = _tokenizer(model / "tokenizer.json")
@@ -177,7 +184,9 @@ def make_house(folder: Path, **changes: Any) -> ScriptedHouse:
     arms = {}
     for arm in ("base", "designed_ceiling"):
         records = [
-            Record(id=f"t-{n}::{arm}", messages=(Message(role="user", content=f"{arm} {n}"),), meta={"arm": arm})
+            Record(
+                id=f"t-{n}::{arm}", messages=(Message(role="user", content=f"{arm} {n}"),), meta={"arm": arm}
+            )
             for n in range(2)
         ]
         data = canonical_bytes([record.model_dump(mode="json") for record in records])
@@ -212,3 +221,50 @@ def make_key(folder: Path, name: str) -> tuple[Path, str]:
     path = folder / name
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", path], check=True, timeout=30)
     return path, path.with_suffix(".pub").read_text().strip()
+
+
+def key_of(phase: str, budget: int, experiment_id: str = EXPERIMENT) -> BundleKey:
+    """A key of the scripted experiment."""
+    return BundleKey(experiment_id=experiment_id, thinking_budget_tokens=budget, phase=phase)
+
+
+def filled(ask: Ask, **changes: Any) -> dict[str, Any]:
+    """A review form as an attentive reviewer would send it."""
+    form = {
+        "verdict": "GO",
+        "reviewer": "jan",
+        "binding_sha256": ask.binding_sha256,
+        **dict.fromkeys(CHECKLIST, True),
+        "expires": "2199-01-01T00:00:00Z",
+        "allows_window": False,
+        "notes": "",
+        "signature": "",
+    }
+    return form | changes
+
+
+def ask_for(house: House, key: BundleKey, ask_id: str = "ask-1", *, wait_s: int = 3600) -> Ask:
+    """An open ask by `rosa`, now."""
+    return open_ask(house, key, ask_id=ask_id, requester="rosa", now=datetime.now(UTC), wait_s=wait_s)
+
+
+def approve(house: House, key: BundleKey, ask_id: str = "ask-1", **changes: Any) -> str:
+    """Ask, answer, and return the digest of the recorded GO."""
+    entry = decide(house, ask := ask_for(house, key, ask_id), filled(ask, **changes), datetime.now(UTC))
+    if entry.kind != "go":
+        raise GoRefused(f"the answer became {entry.kind}", got=entry.statement.get("reason"))
+    return entry.parsed().sha256
+
+
+def run_whole_phase(house: House, key: BundleKey, go_sha256: str, pool: str = "gpu") -> Receipt:
+    """Every step of a phase in order, without Prefect."""
+    with run.hold(house, key, pool) as site:
+        if receipt := run.finished(site):
+            return receipt
+        approved = run.authorise(site, go_sha256)
+        prompts = run.check_inputs(site)
+        with run.start_engine(site, prompts) as engine:
+            built = run.build(site, engine, prompts)
+            run.write_preflight(site, approved, built, prompts)
+            result = run.generate(site, engine, built, lambda _: None)
+        return run.commit(site, result)

@@ -1,0 +1,230 @@
+"""Asks, answers and hand-offs: recorded once, rechecked from disk, closed when nobody answers."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from scripted.house import (
+    EXPERIMENT,
+    ScriptedHouse,
+    approve,
+    ask_for,
+    filled,
+    key_of,
+    make_house,
+    make_key,
+    run_whole_phase,
+)
+
+from fitladder.approval.chain import chain_path, load_chain
+from fitladder.approval.form import ask_of_schema, decision_form, go_of
+from fitladder.approval.signature import sign
+from fitladder.errors import GoRefused
+from fitladder.phase.ask import close_overdue, decide, hand_over
+from fitladder.phase.dispatch import check_ready, window_go
+from fitladder.phase.plan import expected_geometry, fit_line, plan_phase, render_plan
+from fitladder.phase.run import adopt
+from fitladder.phase.standing import survey
+
+PROBE = key_of("probe", 64)
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> ScriptedHouse:
+    return make_house(tmp_path / "checkout")
+
+
+def kinds(made: ScriptedHouse) -> list[str]:
+    return [entry.kind for entry in load_chain(chain_path(made.house().approvals, EXPERIMENT), EXPERIMENT)]
+
+
+def test_case_23_asking_and_answering_again_changes_nothing(made: ScriptedHouse) -> None:
+    house = made.house()
+    ask = ask_for(house, PROBE)
+    assert ask_for(house, PROBE) == ask
+    first = decide(house, ask, filled(ask), now())
+    assert decide(house, ask, filled(ask, verdict="NO-GO"), now()) == first
+    assert kinds(made) == ["asked", "go"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind", "reason"),
+    [
+        ({"verdict": "NO-GO", "plan_read": False}, "no_go", None),
+        ({"reviewer": "Rosa"}, "refused", "given by its requester"),
+        ({"binding_sha256": "b" * 64}, "refused", "another binding"),
+        ({"plan_read": False}, "refused", "incomplete checklist"),
+        ({"expires": "2026-01-02T03:04:05Z"}, "refused", "expires"),
+        ({"reviewer": ""}, "refused", "reviewer"),
+        ({"signature": "x"}, "refused", "no key is registered"),
+        ({"smuggled": 1}, "refused", "smuggled"),
+        ({"expires": "soon"}, "refused", "expires"),
+        ({"allows_window": "yes"}, "refused", "allows_window"),
+    ],
+)
+def test_every_answer_is_recorded_as_what_it_is(made: ScriptedHouse, changes, kind, reason) -> None:
+    ask = ask_for(made.house(), PROBE)
+    entry = decide(made.house(), ask, filled(ask, **changes), now())
+    assert entry.kind == kind
+    assert reason is None or reason in entry.statement["reason"]
+    with pytest.raises(GoRefused, match="was not allowed"):
+        check_ready(made.house(), ask, "gpu", now())
+
+
+def test_an_empty_form_of_an_automation_is_refused(made: ScriptedHouse) -> None:
+    ask = ask_for(made.house(), PROBE)
+    assert decide(made.house(), ask, {}, now()).kind == "refused"
+
+
+def test_an_answer_whose_window_is_over_is_expired(made: ScriptedHouse) -> None:
+    ask = ask_for(made.house(), PROBE)
+    soon = (now() + timedelta(seconds=60)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    late = now() + timedelta(seconds=61)
+    assert decide(made.house(), ask, filled(ask, expires=soon), late).kind == "expired"
+
+
+def test_a_go_that_expires_before_it_is_dispatched_is_refused(made: ScriptedHouse) -> None:
+    ask = ask_for(made.house(), PROBE)
+    soon = (now() + timedelta(seconds=60)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    decide(made.house(), ask, filled(ask, expires=soon), now())
+    with pytest.raises(GoRefused, match="has expired"):
+        check_ready(made.house(), ask, "gpu", now() + timedelta(seconds=62))
+
+
+def test_an_ask_that_nobody_answers_is_closed_once_and_a_late_answer_changes_nothing(
+    made: ScriptedHouse,
+) -> None:
+    ask = ask_for(made.house(), PROBE, wait_s=60)
+    later = now() + timedelta(seconds=65)
+    assert close_overdue(made.house(), EXPERIMENT, now()) == ()
+    assert close_overdue(made.house(), EXPERIMENT, later) == (ask,)
+    assert close_overdue(made.house(), EXPERIMENT, later) == ()
+    assert decide(made.house(), ask, filled(ask), later).kind == "timed_out"
+    assert kinds(made) == ["asked", "timed_out"]
+
+
+def test_params_changed_between_ask_and_answer_are_refused(made: ScriptedHouse) -> None:
+    ask = ask_for(made.house(), PROBE)
+    made.section["sampling"]["top_k"] = 21
+    made.register()
+    entry = decide(made.house(), ask, filled(ask), now())
+    assert entry.kind == "refused"
+    assert ask.binding_sha256 in entry.statement["reason"]
+
+
+def test_a_signed_go_counts_and_an_unsigned_one_does_not(tmp_path: Path) -> None:
+    private, public = make_key(tmp_path, "jan")
+    made = make_house(tmp_path / "checkout", _reviewers=[{"name": "jan", "ssh_public_key": public}])
+    ask = ask_for(made.house(), PROBE)
+    statement, _ = go_of(ask, filled(ask))
+    signed = decide(made.house(), ask, filled(ask, signature=sign(statement, private)), now())
+    assert (signed.kind, signed.identity) == ("go", "signed")
+    receipt = run_whole_phase(made.house(), PROBE, signed.parsed().sha256)
+    assert receipt.go_identity == "signed"
+    base = ask_for(made.house(), key_of("base", 64), "ask-2")
+    assert decide(made.house(), base, filled(base), now()).kind == "refused"
+
+
+@pytest.mark.parametrize("owner_first", [True, False])
+def test_go_and_handoff_in_either_order(tmp_path: Path, owner_first) -> None:
+    made = make_house(tmp_path / "checkout", _gpu_owners={"gpu": "olga"})
+    house, ask = made.house(), ask_for(made.house(), PROBE)
+    form = {"hands_over": True, "owner": "olga", "expires": "2199-01-01T00:00:00Z", "signature": ""}
+    steps = [
+        lambda: hand_over(house, ask, "gpu", form, now()),
+        lambda: decide(house, ask, filled(ask), now()),
+    ]
+    first, second = steps if owner_first else reversed(steps)
+    first()
+    assert check_ready(house, ask, "gpu", now()).waits_for == (
+        f"the reviewer's answer to {PROBE}" if owner_first else "the hand-off of gpu by olga"
+    )
+    second()
+    ready = check_ready(house, ask, "gpu", now())
+    assert ready.waits_for is None
+    assert run_whole_phase(house, PROBE, ready.parameters["go_sha256"]).rows == 4
+
+
+def test_without_the_handoff_the_gpu_host_refuses_too(tmp_path: Path) -> None:
+    made = make_house(tmp_path / "checkout", _gpu_owners={"gpu": "olga"})
+    go = approve(made.house(), PROBE)
+    with pytest.raises(GoRefused, match="was not handed over"):
+        run_whole_phase(made.house(), PROBE, go)
+    assert made.generated() == []
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"hands_over": False}, {"owner": "rosa"}, {"expires": "2026-01-02T03:04:05Z"}, {"signature": "x"}],
+)
+def test_a_handoff_that_is_none_is_refused_and_not_recorded(tmp_path: Path, changes) -> None:
+    made = make_house(tmp_path / "checkout", _gpu_owners={"gpu": "olga"})
+    ask = ask_for(made.house(), PROBE)
+    form = {"hands_over": True, "owner": "olga", "expires": "2199-01-01T00:00:00Z", "signature": ""}
+    with pytest.raises(GoRefused):
+        hand_over(made.house(), ask, "gpu", form | changes, now())
+    assert kinds(made) == ["asked"]
+
+
+def test_another_host_adopts_the_chain_that_came_with_the_run(made: ScriptedHouse, tmp_path: Path) -> None:
+    ask = ask_for(made.house(), PROBE)
+    decide(made.house(), ask, filled(ask), now())
+    ready = check_ready(made.house(), ask, "gpu", now())
+    host = make_house(tmp_path / "gpu-host")
+    with pytest.raises(GoRefused, match="no such GO"):
+        run_whole_phase(host.house(), PROBE, ready.parameters["go_sha256"])
+    adopt(host.house(), EXPERIMENT, ready.parameters["approvals"])
+    assert run_whole_phase(host.house(), PROBE, ready.parameters["go_sha256"]).rows == 4
+
+
+def test_the_window_takes_only_what_allows_it_and_only_once(made: ScriptedHouse) -> None:
+    ask = ask_for(made.house(), PROBE)
+    decide(made.house(), ask, filled(ask), now())
+    assert window_go(made.house(), EXPERIMENT, "gpu", now()) is None
+    again = ask_for(made.house(), PROBE, "ask-2")
+    entry = decide(made.house(), again, filled(again, allows_window=True), now())
+    go = window_go(made.house(), EXPERIMENT, "gpu", now())
+    assert go is not None
+    assert go.sha256 == entry.parsed().sha256
+    assert check_ready(made.house(), again, "gpu", now()).parameters["run_now"] is False
+    run_whole_phase(made.house(), PROBE, go.sha256)
+    assert window_go(made.house(), EXPERIMENT, "gpu", now()) is None
+
+
+def test_the_plan_says_what_a_reviewer_has_to_know(made: ScriptedHouse) -> None:
+    ask = ask_for(made.house(), PROBE)
+    text = render_plan(plan_phase(made.house(), ask, "gpu"))
+    assert ask.binding_sha256 in text
+    for part in (
+        "rosa",
+        "2 records x 2",
+        "4 sequences fit",
+        "no other phase",
+        "self-asserted",
+        "anybody but",
+    ):
+        assert part in text
+    assert len(text.splitlines()) < 45
+
+
+def test_an_overcommitted_width_is_said_in_one_line(made: ScriptedHouse) -> None:
+    standing = survey(made.house(), EXPERIMENT)
+    geometry = expected_geometry(standing)
+    assert geometry is not None
+    rung = standing.experiment.rungs[0]
+    assert fit_line(standing.experiment, rung, geometry, 12) == "12 sequences need 2.0x the pool; 6 fit"
+
+
+def test_the_forms_schema_carries_the_ask_and_holds_the_hash_as_a_pattern(made: ScriptedHouse) -> None:
+    ask = ask_for(made.house(), PROBE)
+    schema = decision_form(ask, "2199-01-01T00:00:00Z").model_json_schema()
+    assert ask_of_schema(schema) == ask
+    binding = schema["properties"]["binding_sha256"]
+    assert binding["pattern"] == f"^{ask.binding_sha256}$"
+    assert "default" not in binding
+    assert set(schema["required"]) == {"verdict", "reviewer", "binding_sha256"}
+    assert schema["additionalProperties"] is False
