@@ -134,6 +134,8 @@ class ScriptedEngine:
         for request in requests:
             for index in range(request.n):
                 ids, reason, stop = self._sample(request, index, len(done))
+                if len(ids) > request.max_tokens:  # as any engine does
+                    ids, reason, stop = ids[: request.max_tokens], "length", None
                 done.append(Completion(request.request_id, index, tuple(ids), reason, stop))
                 self.counts["prompt_tokens"] += len(request.prompt_token_ids)
                 self.counts["generated_tokens"] += len(ids)

@@ -1,0 +1,79 @@
+"""`fitladder model` and `fitladder rehearse` as typed: exit codes, one-line refusals, JSON for programs."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+SMALL = "smollm2_135m_cpu_rehearsal"
+
+
+def fitladder(*words, cwd=ROOT, **environment):
+    return subprocess.run(
+        [sys.executable, "-c", "from fitladder.cli import main; main()", *words],
+        cwd=cwd,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+def test_weightless_folder_and_its_digest(tmp_path):
+    out = tmp_path / "model"
+    assert fitladder("model", "weightless", "qwen3-4b", "--out", str(out)).returncode == 0
+    shown = json.loads(fitladder("model", "digest", str(out), "--json").stdout)
+    assert len(shown["folder_sha256"]) == 64
+    (out / "config.json").write_text((out / "config.json").read_text() + " ")
+    changed = json.loads(fitladder("model", "digest", str(out), "--json").stdout)
+    assert changed["folder_sha256"] != shown["folder_sha256"]
+
+
+def test_conversion_without_an_engine_environment_is_one_line(tmp_path):
+    run = fitladder(
+        "model",
+        "convert",
+        "smollm2-135m",
+        "--out",
+        str(tmp_path / "m"),
+        "--engine-python",
+        str(tmp_path / "no"),
+    )
+    assert run.returncode == 12
+    assert run.stderr.count("\n") == 1
+    assert "make setup" in run.stderr
+    assert not (tmp_path / "m").exists()
+
+
+def test_a_converter_that_answers_nothing_is_one_line(tmp_path):
+    run = fitladder(
+        "model", "convert", "smollm2-135m", "--out", str(tmp_path / "m"), "--engine-python", "/bin/false"
+    )
+    assert run.returncode == 12
+    assert "ended with 1" in run.stderr
+
+
+def test_rehearsal_exit_codes_and_report(tmp_path):
+    engine = f"{sys.executable} {ROOT / 'tests/scripted/engine.py'}"
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps({"facts": {"engine_version": "0.32.0"}}))
+    out = tmp_path / "report.json"
+    words = ("rehearse", SMALL, "--rung=384", "--model=smollm2-135m", "--tokens=8")
+    good = fitladder(*words, f"--out={out}", "--json", FITLADDER_ENGINE_COMMAND=f"{engine} {script}")
+    assert good.returncode == 0, good.stderr
+    assert json.loads(good.stdout) == json.loads(out.read_text())
+    assert json.loads(good.stdout)["go_able"] is True
+    bad = fitladder(*words, FITLADDER_ENGINE_COMMAND=engine)
+    assert bad.returncode == 5
+    assert "engine_version" in bad.stderr
+    assert "not GO-able" in bad.stdout
+
+
+def test_rehearsal_of_what_is_not_registered_is_one_line():
+    for words in (("no_such", "--rung=384"), (SMALL, "--rung=1")):
+        run = fitladder("rehearse", *words)
+        assert run.returncode in (2, 3)
+        assert run.stderr.count("\n") == 1
