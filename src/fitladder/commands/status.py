@@ -6,6 +6,9 @@ from typing import Annotated, Any
 import typer
 
 from fitladder.commands.options import Json, Params, print_json, print_table
+from fitladder.orchestrator.beside import Beside, beside_status
+from fitladder.orchestrator.rest import api_from_environment
+from fitladder.orchestrator.runs import FlowRun
 from fitladder.phase.house import house_here
 from fitladder.phase.status import ExperimentStatus, PhaseStatus, experiment_status
 from fitladder.protocol.registry import load_registry
@@ -21,32 +24,59 @@ def status(
     """Where every experiment stands: state, GO, receipt, and what is authorised next."""
     registry = load_registry(params)
     names = [experiment] if experiment else list(registry.experiments)
-    found = [experiment_status(house_here(), registry, name) for name in names]
+    house = house_here()
+    found = [experiment_status(house, registry, name) for name in names]
+    api = api_from_environment(house.environment) if house.environment.get("PREFECT_API_URL") else None
+    besides = [beside_status(api, house, one) if api else () for one in found]
     if as_json:
-        print_json({"experiments": [_plain(one) for one in found]})
+        plain = [_plain(one, beside) for one, beside in zip(found, besides, strict=True)]
+        print_json({"experiments": plain})
         return
-    for one in found:
-        rows = [_row(phase) for phase in one.phases if phase.state != "not_run"]
+    for one, beside in zip(found, besides, strict=True):
+        runs = {each.disk.key: each.run for each in beside}
+        rows = [
+            (*_row(phase), *(_said(runs[phase.key]) if api else ()))
+            for phase in one.phases
+            if phase.state != "not_run" or runs.get(phase.key)
+        ]
         title = f"{one.experiment.experiment_id} ({one.experiment.state}; from {one.source})"
         if rows:
-            print_table(title, ("budget", "phase", "state", "GO", "receipt"), rows)
+            columns = ("budget", "phase", "state", "GO", "receipt", *(("Prefect says",) if api else ()))
+            print_table(title, columns, rows)
         else:
             typer.echo(f"{title}: no phase has run")
+        for each in beside:
+            if each.conflict:
+                key = each.disk.key
+                typer.echo(f"  conflict: {key.phase}@{key.thinking_budget_tokens}: {each.conflict}")
         typer.echo(
             f"  next: {one.next.reason}" + (f"\n        {one.next_command}" if one.next_command else "")
         )
 
 
+def _said(run: FlowRun | None) -> tuple[str]:
+    return (f"{run.state_name} ({run.name})" if run else "-",)
+
+
 def _row(phase: PhaseStatus) -> tuple[str, ...]:
-    verdict = {True: "complete, adequate", False: "complete, rejected", None: "preflight only"}[
-        phase.adequate
-    ]
+    open_state = "not run" if phase.state == "not_run" else "preflight only"
+    verdict = {True: "complete, adequate", False: "complete, rejected", None: open_state}[phase.adequate]
     short = [(digest or "-")[:12] for digest in (phase.go_sha256, phase.receipt_sha256)]
     return (str(phase.key.thinking_budget_tokens), phase.key.phase, verdict, *short)
 
 
-def _plain(one: ExperimentStatus) -> dict[str, Any]:
+def _plain(one: ExperimentStatus, beside: tuple[Beside, ...]) -> dict[str, Any]:
     return {
+        "conflicts": [
+            {
+                "phase": each.disk.key.phase,
+                "thinking_budget_tokens": each.disk.key.thinking_budget_tokens,
+                "run": each.run.run_id if each.run else None,
+                "conflict": each.conflict,
+            }
+            for each in beside
+            if each.conflict
+        ],
         "experiment_id": one.experiment.experiment_id,
         "state": one.experiment.state,
         "source": one.source,

@@ -1,0 +1,95 @@
+"""What does Prefect say beside what the disk proves, and where do the two contradict each other?
+
+Truth is the receipt. Nothing is repaired here: a conflict is named, with the run and the phase, for a person.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from fitladder.errors import RootRefused
+from fitladder.orchestrator.rest import PrefectApi
+from fitladder.orchestrator.runs import FlowRun, flow_runs
+from fitladder.phase.holder import live_holder
+from fitladder.phase.house import House
+from fitladder.phase.standing import survey
+from fitladder.phase.status import ExperimentStatus
+from fitladder.protocol.key import BundleKey
+
+__all__ = ["Beside", "OnDisk", "beside_status", "compare", "load_phase_runs"]
+
+ENDED_BADLY = frozenset({"FAILED", "CRASHED", "CANCELLED"})
+HARMLESS_NAMES = frozenset({"Delivered"})  # completed runs that were never to make a receipt
+
+
+@dataclass(frozen=True)
+class OnDisk:
+    """One phase as its verified files say. `go_sha256` is None where nothing stands."""
+
+    key: BundleKey
+    state: Literal["not_run", "preflight_only", "complete"]
+    go_sha256: str | None
+
+
+@dataclass(frozen=True)
+class Beside:
+    """One phase on disk, the run that speaks for it, and the contradiction in words, if any."""
+
+    disk: OnDisk
+    run: FlowRun | None
+    conflict: str | None
+
+
+def load_phase_runs(api: PrefectApi, experiment_id: str) -> tuple[FlowRun, ...]:
+    """Every phase run of an experiment that the server knows, oldest first."""
+    return tuple(run for run in flow_runs(api, "phase") if run.parameters.get("experiment") == experiment_id)
+
+
+def compare(phases: Sequence[OnDisk], runs: Sequence[FlowRun], *, root_is_held: bool) -> tuple[Beside, ...]:
+    """One entry a phase, in the order given. `root_is_held`: some live process of this host holds the root.
+
+    The run that speaks for a phase is the newest that was given the GO on disk, else the newest of its key.
+    """
+    return tuple(_beside(disk, _speaking(disk, runs), root_is_held=root_is_held) for disk in phases)
+
+
+def _key_of(parameters: Mapping[str, object]) -> tuple[object, object, object]:
+    return parameters.get("experiment"), parameters.get("budget"), parameters.get("phase")
+
+
+def _speaking(disk: OnDisk, runs: Sequence[FlowRun]) -> FlowRun | None:
+    wanted = (disk.key.experiment_id, disk.key.thinking_budget_tokens, disk.key.phase)
+    mine = [run for run in runs if _key_of(run.parameters) == wanted]
+    used = [run for run in mine if run.parameters.get("go_sha256") == disk.go_sha256]
+    good = [run for run in used if run.state_type == "COMPLETED"]  # a later refused replay does not speak
+    return next(iter([*reversed(good), *reversed(used), *reversed(mine)]), None)
+
+
+def _beside(disk: OnDisk, run: FlowRun | None, *, root_is_held: bool) -> Beside:
+    conflict = None
+    if run is not None and run.state_name not in HARMLESS_NAMES:
+        name = f"run {run.name} says {run.state_name}"
+        if run.state_type in ENDED_BADLY and disk.state == "complete":
+            conflict = f"{name} over a valid receipt: the receipt counts"
+        elif run.state_type == "COMPLETED" and disk.state != "complete":
+            conflict = f"{name}, but the disk has no receipt: nothing was completed"
+        elif run.state_type in ("RUNNING", "CANCELLING") and not root_is_held:
+            over = (
+                "over a valid receipt" if disk.state == "complete" else f"over {disk.state.replace('_', ' ')}"
+            )
+            conflict = f"{name} {over}, but nobody on this host holds the root: it is dead or elsewhere"
+    return Beside(disk, run, conflict)
+
+
+def beside_status(api: PrefectApi, house: House, status: ExperimentStatus) -> tuple[Beside, ...]:
+    """`compare` for everything that `fitladder status` shows of an experiment."""
+    experiment_id = status.experiment.experiment_id
+    try:
+        root = survey(house, experiment_id).root
+    except RootRefused:
+        root = None  # a reader's laptop: nobody here can hold it
+    return compare(
+        [OnDisk(phase.key, phase.state, phase.go_sha256) for phase in status.phases],
+        load_phase_runs(api, experiment_id),
+        root_is_held=root is not None and live_holder(root) is not None,
+    )
