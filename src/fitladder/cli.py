@@ -18,6 +18,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "validate": ("fitladder.commands.protocol:validate", "Check params.yaml, or one experiment in it."),
     "binding": ("fitladder.commands.protocol:binding", "Show what is frozen, and what moved since."),
     "status": ("fitladder.commands.status:status", "Where every experiment stands, and what is due."),
+    "new": ("fitladder.commands.new:new", "Register a follow-up of an experiment."),
     "inputs": ("fitladder.commands.inputs:app", "Fetch and check inputs that are registered by hash."),
     "tasks": ("fitladder.commands.tasks:app", "Generate macro tasks from a seed."),
     "plan": ("fitladder.commands.plan:plan", "How many sequences fit at this context length?"),

@@ -14,6 +14,7 @@ from fitladder.lineage.hashes import differs_in_line_ends, folder_md5s, listing_
 from fitladder.lineage.load import LOCK_FILE
 from fitladder.lineage.lockfile import LockedPath, LockedStage, load_lock
 from fitladder.lineage.objects import Store, check_objects, read_listing
+from fitladder.lineage.provenance import check_parity
 from fitladder.lineage.register import load_lists
 from fitladder.lineage.remotes import cache_store, check_settings, load_remotes
 from fitladder.protocol.registry import load_registry
@@ -30,6 +31,7 @@ def check_lineage(checkout: Path, experiment_id: str, *, with_remotes: bool = Fa
     load_lists(checkout / "dvc.yaml")
     registry = load_registry(checkout / "params.yaml")
     registry.experiment(experiment_id)
+    check_parity(registry, experiment_id, checkout / "data")
     check_settings(checkout)
     lock = load_lock(checkout / LOCK_FILE)
     stages = {name: stage for name, stage in lock.items() if name.endswith(f"@{experiment_id}")}

@@ -27,8 +27,10 @@ def project_lock(checkout: Path, what: str, *, wait_s: float) -> Iterator[None]:
     Raises LineageError naming the holder after `wait_s` seconds, or at once where no lock can be had at all.
     """
     path = checkout / LOCK_NAME
+    if not (checkout / ".dvc").is_dir():
+        raise LineageError(f"{checkout} is no DVC checkout", got="no .dvc in it", do="run from the checkout")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(exist_ok=True)
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
     except OSError as failure:
         raise LineageError(f"{path} cannot be opened", got=failure.strerror, need="a lock file") from failure

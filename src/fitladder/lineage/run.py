@@ -14,6 +14,7 @@ from fitladder.lineage.dvc import WAIT_S, Dvc
 from fitladder.lineage.ingest import Ingested, ingest
 from fitladder.lineage.lock import project_lock
 from fitladder.lineage.places import report_paths, selection_path
+from fitladder.lineage.provenance import check_parity
 from fitladder.lineage.register import CARRIED, load_lists
 from fitladder.lineage.remotes import check_settings, load_remotes
 from fitladder.protocol.registry import Registry, load_registry
@@ -40,6 +41,7 @@ def bring_in(
     """Ingest under the project's lock. Raises what `ingest` raises."""
     registry = load_registry(checkout / "params.yaml")
     _check_carried(checkout, registry, experiment_id)
+    check_parity(registry, experiment_id, checkout / "data")
     with project_lock(checkout, f"ingest of {experiment_id}", wait_s=wait_s):
         return ingest(registry, experiment_id, root, checkout / "data", environment)
 

@@ -15,6 +15,11 @@ from fitladder.errors import LineageError
 from fitladder.lineage.lock import LOCK_NAME, project_lock
 
 
+@pytest.fixture(autouse=True)
+def _checkout(tmp_path: Path) -> None:
+    (tmp_path / ".dvc").mkdir()
+
+
 def _count_up(folder: Path, turns: int) -> None:
     counter = folder / "counter"
     for _ in range(turns):

@@ -12,6 +12,7 @@ from fitladder.errors import InputRefused
 from fitladder.inputs.store import load_input
 from fitladder.lineage.outputs import write_folder
 from fitladder.lineage.places import prompts_folder
+from fitladder.lineage.provenance import check_parity
 from fitladder.prompts.manifest import PromptEntry, PromptManifest, parse_manifest
 from fitladder.prompts.records import Record, parse_records
 from fitladder.prompts.render import render_prompt, text_sha256
@@ -30,6 +31,7 @@ def make_prompts(registry: Registry, experiment_id: str, data_dir: Path) -> str:
     Raises InputRefused where an input is absent or different, or where a prompt is not the frozen one.
     """
     experiment = registry.experiment(experiment_id)
+    check_parity(registry, experiment_id, data_dir)
     for name in experiment.data:
         if name != SEALED:
             load_input(data_dir, experiment, name)
