@@ -24,7 +24,7 @@ TO WRITE: one change, and why the predecessor could not answer this.
 TO WRITE: the closest experiment anywhere, registered or published, and the difference that matters.
 
 ## Controls
-Base and designed arm share {made.records_per_arm} tasks, one rule and one run seed ({made.sampling.run_seed}).
+Both arms share {made.records_per_arm} tasks, one rule and one run seed ({made.sampling.run_seed}).
 TO WRITE: what else stays equal, and the comparison that would show that the change did nothing.
 
 ## Falsifier
