@@ -1,0 +1,44 @@
+"""The lineage flow's own words: its steps in order, on a real checkout, without a server in between."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import lineage_factory as make
+
+from fitladder.errors import RootRefused
+from flows import lineage as flow
+from tasks import lineage as steps
+
+ID = make.ID
+
+
+@pytest.fixture
+def here(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Work in the checkout; tasks are called as what they wrap, the last card is kept."""
+    monkeypatch.chdir(checkout)
+    for name, value in make.environment(checkout).items():
+        monkeypatch.setenv(name, value)
+    for name in ("bring_in", "reproduce", "push", "check"):
+        monkeypatch.setattr(steps, name, getattr(steps, name).fn)
+    shown: list[Any] = []
+    monkeypatch.setattr(steps, "show", shown.append)
+    return shown
+
+
+def test_the_flow_brings_in_pushes_checks_and_commits_nothing(
+    here: list[Any], checkout: Path, tmp_path: Path
+) -> None:
+    head = make.git(checkout, "rev-parse", "HEAD")
+    done = flow.lineage.fn(ID, str(tmp_path / "root"))
+    assert here == [done]
+    assert (done.ingested.bundles, done.ingested.is_new, done.pushed_to) == (2, False, "here")
+    assert done.report.is_file()
+    assert done.git_commands[0] == "git add dvc.lock"
+    assert make.git(checkout, "rev-parse", "HEAD") == head
+
+
+def test_without_a_root_it_takes_the_registered_one_or_says_which_variable_to_set(here: list[Any]) -> None:
+    with pytest.raises(RootRefused, match="FITLADDER_REHEARSAL_ROOT"):
+        flow.lineage.fn(ID)
+    assert here == []
