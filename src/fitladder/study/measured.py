@@ -3,8 +3,8 @@
 The one file that a study writes while it runs. Models and plain reading and writing of them.
 """
 
-from pathlib import Path
-from typing import Annotated, Literal
+from pathlib import Path, PurePath
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -24,6 +24,7 @@ __all__ = [
     "RunRecord",
     "load_measurements",
     "parse_measurements",
+    "without_path",
     "write_measurements",
 ]
 
@@ -127,6 +128,21 @@ def parse_measurements(data: bytes, study: Study, *, where: str) -> Measurements
             raise InputRefused(f"{where}: {run.cell}", got=f"{run.sampled_tokens} tokens", need=need)
         seen.add((unit, run.repeat))
     return found
+
+
+def without_path(facts: EngineFacts, model: str) -> EngineFacts:
+    """The facts with the model's folder named by its last part: a path says where a machine keeps it."""
+    name = PurePath(model).name
+
+    def named(values: dict[str, Any]) -> dict[str, Any]:
+        return {key: name if value == model else value for key, value in values.items()}
+
+    return facts.model_copy(
+        update={
+            "requested_args": named(facts.requested_args),
+            "resolved_args": named(facts.resolved_args),
+        }
+    )
 
 
 def write_measurements(folder: Path, measurements: Measurements) -> None:

@@ -51,7 +51,7 @@ class Observed(Frozen):
     """What the runs came to; counts are one a repeat, in order of repeats."""
 
     tokens_per_s: Interval
-    gpu_seconds_per_million_tokens: float
+    device_seconds_per_million_tokens: float
     preemptions: tuple[int, ...]
     recomputed_tokens: tuple[int, ...]
     steps: tuple[int, ...]
@@ -210,7 +210,7 @@ def _observed(cell: Cell, runs: Sequence[RunRecord], tokens: int) -> Observed:
     steps = tuple(run.counters["steps"] for run in runs)
     return Observed(
         tokens_per_s=speed,
-        gpu_seconds_per_million_tokens=significant(1e6 / speed.value),
+        device_seconds_per_million_tokens=significant(1e6 / speed.value),
         preemptions=tuple(run.counters["preemptions"] for run in runs),
         recomputed_tokens=tuple(run.counters["recomputed_tokens"] for run in runs),
         steps=steps,

@@ -25,6 +25,7 @@ from fitladder.study.measured import (
     Measurements,
     RunRecord,
     load_measurements,
+    without_path,
     write_measurements,
 )
 from fitladder.study.plan import Cell, Study, Unit, load_study
@@ -53,7 +54,7 @@ class StudyHost:
     def model(self, study: Study) -> str:
         """The model folder as the engine is told it; a preset's is written first."""
         if study.model.preset is not None:
-            return str(write_geometry_model(study.model.preset, self.work / "model"))
+            return str(write_geometry_model(study.model.preset, self.work / study.model.preset))
         return str(self.models / str(study.model.folder))
 
 
@@ -125,6 +126,7 @@ class _Session:
         for name, process in started.items():
             try:
                 facts, runtime = process.wait_facts(max(0.1, until - time.monotonic()))
+                facts = without_path(facts, model)
                 self.keep(EngineRecord(session=self.number, cell=name, facts=facts, runtime=runtime))
                 process.wait_ready(max(0.1, until - time.monotonic()))
             except EngineFailed as error:

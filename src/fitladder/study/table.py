@@ -11,7 +11,7 @@ __all__ = ["COLUMNS", "cell_rows", "render_table"]
 COLUMNS = (
     "cell",
     "tokens a second",
-    "GPU-s a million tokens",
+    "GPU-seconds (or CPU-) a million tokens",
     "preemptions (predicted)",
     "recomputed tokens (predicted)",
     "steps (predicted)",
@@ -33,7 +33,7 @@ def _row(result: CellResult) -> tuple[str, ...]:
     return (
         cell_label(result.cell),
         render_interval(seen.tokens_per_s, 1) if seen else NONE,
-        f"{seen.gpu_seconds_per_million_tokens:,.1f}" if seen else NONE,
+        f"{seen.device_seconds_per_million_tokens:,.1f}" if seen else NONE,
         _counts(seen.preemptions if seen else (), said.preemptions if said else None),
         _counts(seen.recomputed_tokens if seen else (), said.recomputed_tokens if said else None),
         _counts(seen.steps if seen else (), said.steps if said else None),

@@ -49,7 +49,7 @@ def test_speeds_are_tokens_over_seconds(results: StudyResults) -> None:
     assert fitted is not None
     seconds = sum(600 * 1000 + TOKENS * 50 + number for number in (1, 2, 3)) / 3 / 1e6
     assert fitted.tokens_per_s.value == pytest.approx(TOKENS / seconds, rel=1e-5)
-    assert fitted.gpu_seconds_per_million_tokens == pytest.approx(1e6 * seconds / TOKENS, rel=1e-5)
+    assert fitted.device_seconds_per_million_tokens == pytest.approx(1e6 * seconds / TOKENS, rel=1e-5)
 
 
 def test_ratio_and_overhead(results: StudyResults) -> None:

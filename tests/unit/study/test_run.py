@@ -34,6 +34,7 @@ def test_a_study_runs_every_unit_in_its_seeded_order(study: Study, finished: Pat
     assert len(measured.runs) == 15
     assert not measured.failures
     assert {one.session for one in measured.engines} == {1}
+    assert {one.facts.requested_args["model"] for one in measured.engines} == {"tiny"}  # no path of a machine
     assert verify_study(finished / "out").results.complete
 
 
@@ -111,3 +112,12 @@ def test_a_cell_without_an_engine_environment_fails(study_file: Path, tmp_path: 
     measured = run_study(study_file, host)
     assert len(measured.failures) == 4
     assert all("did not start" in one.reason for one in measured.failures)
+
+
+def test_a_presets_weightless_model_is_written_where_the_engine_looks(study: Study, host: Hosts) -> None:
+    preset = study.model.model_copy(update={"preset": "qwen3.5-4b", "folder": None})
+    here = host()
+    folder = Path(here.model(study.model_copy(update={"model": preset})))
+    assert folder == here.work / "qwen3.5-4b"
+    assert (folder / "config.json").is_file()
+    assert here.model(study) == str(here.models / "tiny")
