@@ -1,6 +1,6 @@
 """What does our runner cost over a bare `LLM.generate` of the same requests, side by side in one process?
 
-    PYTHON_OF_THE_ENGINE tests/bench/bench_overhead.py [--device cpu|cuda] [--reps 5] [--out FILE]
+    PYTHON_OF_THE_ENGINE tests/bench/bench_overhead.py [--device cpu|cuda] [--reps 7] [--out FILE]
 
 One engine; per repeat both ways in alternating order, the same prompts, seeds and lengths, our step counter
 taken off for the bare one. Prints and writes wall and processor seconds of each repeat, and the median ratio
@@ -73,7 +73,7 @@ def words() -> argparse.Namespace:
     parser.add_argument("--requests", type=int, default=None, help="default: twice the width")
     parser.add_argument("--prompt-tokens", type=int, default=200)
     parser.add_argument("--tokens", type=int, default=None)
-    parser.add_argument("--reps", type=int, default=5)
+    parser.add_argument("--reps", type=int, default=7)
     parser.add_argument("--out", type=Path, default=None)
     return parser.parse_args()
 
