@@ -12,7 +12,7 @@ from fitladder.bundles.files import read_plain, replace_file
 from fitladder.bundles.sealed import parse_sealed, render_sealed
 from fitladder.bundles.text import EscapedText
 from fitladder.engine.base import EngineFacts, RuntimeFacts
-from fitladder.errors import InputRefused
+from fitladder.errors import EngineFailed, InputRefused
 from fitladder.protocol.experiment import Count, Frozen, Identifier, Sha256
 from fitladder.study.plan import Kind, Study, Unit
 
@@ -22,6 +22,7 @@ __all__ = [
     "FailureRecord",
     "Measurements",
     "RunRecord",
+    "check_drift",
     "load_measurements",
     "parse_measurements",
     "without_path",
@@ -29,6 +30,8 @@ __all__ = [
 ]
 
 MEASUREMENTS = "measurements.json"
+SHARED_FACTS = ("engine", "engine_version", "device", "device_name")
+SHARED_RUNTIME = ("python", "packages", "engine_lock_sha256", "device_driver", "cuda")
 Size = Annotated[int, Field(ge=0)]
 
 
@@ -128,6 +131,38 @@ def parse_measurements(data: bytes, study: Study, *, where: str) -> Measurements
             raise InputRefused(f"{where}: {run.cell}", got=f"{run.sampled_tokens} tokens", need=need)
         seen.add((unit, run.repeat))
     return found
+
+
+def check_drift(measured: Measurements, record: EngineRecord) -> None:
+    """A study is measured on one device with one engine, however many sessions it takes.
+
+    Raises EngineFailed where version, device, packages or driver differ from any engine's before, or a fact
+    from that of the cell's own.
+    """
+    for earlier in measured.engines:
+        pairs = [
+            (name, getattr(earlier.facts, name), getattr(record.facts, name))
+            for name in EngineFacts.model_fields
+            if name in SHARED_FACTS or (earlier.cell == record.cell and name != "load_s")
+        ]
+        pairs += [
+            (name, getattr(earlier.runtime, name), getattr(record.runtime, name)) for name in SHARED_RUNTIME
+        ]
+        for name, need, got in pairs:
+            if got != need:
+                raise EngineFailed(
+                    f"{record.cell}: {name} is not as in session {earlier.session}",
+                    got=_difference(got, need),
+                    need=_difference(need, got),
+                    do="measure in a fresh folder",
+                )
+
+
+def _difference(value: Any, other: Any) -> Any:
+    """Of two mappings the entries that differ, else the value."""
+    if isinstance(value, dict) and isinstance(other, dict):
+        return {key: one for key, one in value.items() if key not in other or other[key] != one}
+    return value
 
 
 def without_path(facts: EngineFacts, model: str) -> EngineFacts:

@@ -112,6 +112,7 @@ class StudyResults(Frozen):
     device: str | None
     engine_lock_sha256: Sha256 | None
     sampled_tokens: int
+    sessions: int  # in which runs were measured
     cells: tuple[CellResult, ...]
     ratios: tuple[Ratio, ...]
     step_times: tuple[StepTimeFit, ...]
@@ -136,6 +137,7 @@ def analyse(study: Study, measured: Measurements) -> StudyResults:
         device=None if first is None else first.facts.device_name,
         engine_lock_sha256=None if first is None else first.runtime.engine_lock_sha256,
         sampled_tokens=sum(run.sampled_tokens for run in measured.runs),
+        sessions=len({run.session for run in measured.runs}),
         cells=cells,
         ratios=tuple(_ratio(study, measured, comparison) for comparison in study.comparisons),
         step_times=_step_times(simulated),

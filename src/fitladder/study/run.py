@@ -24,6 +24,7 @@ from fitladder.study.measured import (
     FailureRecord,
     Measurements,
     RunRecord,
+    check_drift,
     load_measurements,
     without_path,
     write_measurements,
@@ -127,9 +128,12 @@ class _Session:
             try:
                 facts, runtime = process.wait_facts(max(0.1, until - time.monotonic()))
                 facts = without_path(facts, model)
-                self.keep(EngineRecord(session=self.number, cell=name, facts=facts, runtime=runtime))
+                record = EngineRecord(session=self.number, cell=name, facts=facts, runtime=runtime)
+                check_drift(self.measured, record)
+                self.keep(record)
                 process.wait_ready(max(0.1, until - time.monotonic()))
             except EngineFailed as error:
+                process.kill()
                 self.fail(name, error)
                 continue
             self.say(f"{name}: ready, {facts.num_blocks} blocks, loaded in {facts.load_s:.0f} s")

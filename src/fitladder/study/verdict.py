@@ -43,6 +43,8 @@ def verdict(study: Study, results: StudyResults) -> list[str]:
     if not results.complete:
         missing = [cell.name for cell in results.cells if cell.state != "complete"]
         lines.append(f"Not complete: {', '.join(missing)}.")
+    if results.sessions > 1:
+        lines.append(f"Measured in {results.sessions} sessions, with engines built anew in each.")
     lines.append(
         f"One workload on one {results.device or 'machine'}: other prompt and answer lengths give other "
         "figures. Intervals are bootstrap intervals over few repeats: spread, not certainty."

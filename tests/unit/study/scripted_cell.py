@@ -3,7 +3,7 @@
     python scripted_cell.py LOG SCRIPT.json REQUEST.json EVENTS_FD
 
 SCRIPT.json by cell name: {"step_us": per step (1000), "fail": {"build" | "warm" | run number: message},
-"hang": run number, "preemptions": added to the simulated ones}. LOG gets a line a run.
+"hang": run number, "preemptions": added to the simulated ones, "facts": overrides}. LOG gets a line a run.
 """
 
 import json
@@ -24,21 +24,22 @@ BLOCK = 128
 SEQUENCE_US = 50  # of each sequence in a step
 
 
-def facts(request: CellRequest) -> EngineFacts:
+def facts(request: CellRequest, changed: dict[str, Any]) -> EngineFacts:
     args, cell = request.engine_args, request.cell
     sizes = {"exact": cell.capture_sizes, "implicit": (1, 2, 4), "none": ()}[cell.capture]
-    return EngineFacts(
-        engine="scripted", engine_version="1", device="cpu", device_name="scripted",
-        max_model_len_tokens=args["max_model_len"], max_num_seqs=cell.width,
-        max_num_batched_tokens=args["max_num_batched_tokens"], block_size_tokens=BLOCK,
-        num_blocks=cell.pool_blocks, null_blocks=1, mamba_groups=0,
-        kv_cache_size_tokens=cell.pool_blocks * BLOCK, max_concurrency="1.0",
-        capture_requested=cell.capture_sizes, capture_max_requested=None, capture_resolved=sizes,
-        graph_mode="NONE", decode_graph_mode="NONE", has_full_graphs=False,
-        enforce_eager=cell.capture == "none", enable_prefix_caching=False, async_scheduling=False,
-        engine_seed=0, dtype="float32",
-        requested_args=args, resolved_args={}, load_s=0.0,
-    )  # fmt: skip
+    values = {
+        "engine": "scripted", "engine_version": "1", "device": "cpu", "device_name": "scripted",
+        "max_model_len_tokens": args["max_model_len"], "max_num_seqs": cell.width,
+        "max_num_batched_tokens": args["max_num_batched_tokens"], "block_size_tokens": BLOCK,
+        "num_blocks": cell.pool_blocks, "null_blocks": 1, "mamba_groups": 0,
+        "kv_cache_size_tokens": cell.pool_blocks * BLOCK, "max_concurrency": "1.0",
+        "capture_requested": cell.capture_sizes, "capture_max_requested": None, "capture_resolved": sizes,
+        "graph_mode": "NONE", "decode_graph_mode": "NONE", "has_full_graphs": False,
+        "enforce_eager": cell.capture == "none", "enable_prefix_caching": False, "async_scheduling": False,
+        "engine_seed": 0, "dtype": "float32",
+        "requested_args": args, "resolved_args": {}, "load_s": 0.0,
+    }  # fmt: skip
+    return EngineFacts(**values | changed)
 
 
 def runtime(request: CellRequest) -> RuntimeFacts:
@@ -58,7 +59,7 @@ def run(request_path: Path, events: Events, commands: Commands) -> int:
         raise EngineFailed(fail["build"])
     events.send(
         "facts",
-        facts=facts(request).model_dump(mode="json"),
+        facts=facts(request, mine.get("facts", {})).model_dump(mode="json"),
         runtime=runtime(request).model_dump(mode="json"),
     )
     if "warm" in fail:

@@ -7,12 +7,12 @@ import pytest
 
 from fitladder.errors import InputRefused
 from fitladder.study.bundle import verify_study
-from fitladder.study.measured import load_measurements
+from fitladder.study.measured import load_measurements, write_measurements
 from fitladder.study.plan import Study
 from fitladder.study.run import StudyHost, run_study
 
 FITTED, OVER = "w4-none-p14-worst_case-n12", "w12-none-p14-worst_case-n12"
-BARE = "w4-exact-p14-worst_case-n12"
+SPACED, BARE = "w12-none-p14-spaced-n12", "w4-exact-p14-worst_case-n12"
 
 Hosts = Callable[..., StudyHost]
 
@@ -64,6 +64,25 @@ def test_a_failed_cell_is_kept_with_its_reason_and_the_others_go_on(
     assert [one.session for one in resumed.of((OVER, "ours"))] == [1, 2, 2]
     assert len(runs(tmp_path)) == 15
     assert verify_study(tmp_path / "out").results.complete
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"device_name": "another"}, "device_name is not as in session 1: got another, need scripted"),
+        ({"num_blocks": 15}, "num_blocks is not as in session 1: got 15, need 14"),
+    ],
+)
+def test_a_study_is_not_gone_on_with_on_another_engine(
+    finished: Path, study: Study, host: Hosts, changed: dict[str, object], words: str
+) -> None:
+    whole = load_measurements(finished / "out", study)
+    left = tuple(run for run in whole.runs if (run.cell, run.repeat) != (SPACED, 2))
+    write_measurements(finished / "out", whole.model_copy(update={"runs": left}))
+    measured = run_study(finished / "study.yaml", host({SPACED: {"facts": changed}}))
+    [failure] = measured.failures
+    assert words in failure.reason
+    assert len(measured.of((SPACED, "ours"))) == 2
 
 
 def test_a_failed_warm_up_is_a_failed_cell(study_file: Path, host: Hosts) -> None:
