@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fitladder.errors import EnvironmentNotReady, LineageError
+from fitladder.lineage.leftovers import clear_leftovers
 from fitladder.lineage.lock import project_lock
 
 __all__ = ["Dvc", "dvc_environment"]
@@ -55,6 +56,7 @@ class Dvc:
         Raises LineageError with DVC's own last error line, EnvironmentNotReady where dvc is not installed.
         """
         with project_lock(self.checkout, "dvc " + " ".join(words), wait_s=self.wait_s):
+            clear_leftovers(self.checkout)
             return self._run(words)
 
     def _run(self, words: Sequence[str]) -> str:

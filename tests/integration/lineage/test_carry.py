@@ -97,12 +97,11 @@ def test_a_missing_remote_object_is_named_and_nothing_is_made_up(
     assert make.git(clone, "status", "--short") == ""
 
 
-@pytest.mark.parametrize("name", ["samples.parquet", "receipt.json"])
-def test_dvc_repro_refuses_a_flipped_byte_naming_the_file(checkout: Path, name: str) -> None:
-    path = checkout / PROBE / name
+def test_dvc_repro_refuses_a_flipped_byte_naming_the_file(checkout: Path) -> None:
+    path = checkout / PROBE / "samples.parquet"
     data = path.read_bytes()
     path.write_bytes(data[:40] + bytes([data[40] ^ 1]) + data[41:])
-    with pytest.raises(LineageError, match=rf"think_384/probe/{name}"):
+    with pytest.raises(LineageError, match=r"think_384/probe/samples\.parquet"):
         make.dvc(checkout).run("repro", f"report@{ID}")
     assert path.read_bytes() != data  # refused, neither repaired nor thrown away
 
@@ -175,7 +174,7 @@ def test_a_recorded_experiment_takes_no_bundles(checkout: Path, tmp_path: Path) 
 
 def test_two_lineage_runs_that_end_together_both_succeed(checkout: Path, tmp_path: Path) -> None:
     program = Path(sys.executable).parent / "fitladder"
-    words = [str(program), "lineage", "ingest", ID, "--root", str(tmp_path / "root"), "--json"]
+    words = [str(program), "lineage", "ingest", ID, "--root", str(tmp_path / "root"), "--no-push"]
     runs = [
         subprocess.Popen(
             words,
