@@ -129,7 +129,7 @@ def _differs(path: Path, found: str, need: str) -> LineageError:
         f"{path} is not what dvc.lock records" + (": only its line ends differ" if ends else ""),
         got=f"MD5 {found}",
         need=need,
-        do="restore the recorded bytes with `dvc checkout --force`"
+        do="delete it and restore the recorded bytes with `dvc checkout`"
         + (", and keep tools from converting LF and CRLF" if ends else ""),
     )
 
