@@ -50,19 +50,18 @@ def run_phase(key: BundleKey, go_sha256: str) -> tuple[Receipt, bool]:
             return receipt, False
         approved = authorise(site, go_sha256)
         prompts = check_inputs(site)
-        with (
-            concurrency(
-                os.environ.get(SLOT, "gpu-0"),
-                occupy=1,
-                strict=True,
-                raise_on_lease_renewal_failure=False,  # a server that is away ends no generation
-            ),
-            run.start_engine(site, prompts) as engine,
+        # Giving the slot back needs the server; the receipt does not wait for that.
+        with concurrency(
+            os.environ.get(SLOT, "gpu-0"),
+            occupy=1,
+            strict=True,
+            raise_on_lease_renewal_failure=False,  # a server that is away ends no generation
         ):
-            built = build(site, engine, prompts)
-            write_preflight(site, approved, built, prompts)
-            result = generate(site, engine, built)
-        receipt = commit(site, result)
+            with run.start_engine(site, prompts) as engine:
+                built = build(site, engine, prompts)
+                write_preflight(site, approved, built, prompts)
+                result = generate(site, engine, built)
+            receipt = commit(site, result)
     show_receipt(receipt)
     return receipt, True
 

@@ -25,7 +25,7 @@ class CountingEngine(ScriptedEngine):
         if self.stage == 0:
             key = self.request.key
             descriptor = os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-            os.write(descriptor, f"{key.phase}@{key.thinking_budget_tokens}\n".encode())
+            os.write(descriptor, f"{key.experiment_id}/{key.phase}@{key.thinking_budget_tokens}\n".encode())
             os.close(descriptor)
         return super().generate(requests, on_progress)
 

@@ -168,7 +168,11 @@ class ScriptedHouse:
         (self.folder / "params.yaml").write_text(yaml.safe_dump(self.document, sort_keys=False))
 
     def generated(self) -> list[str]:
-        """`phase@budget` of every generation that was begun, in order."""
+        """`phase@budget` of every generation of the scripted experiment that was begun, in order."""
+        return [line.partition("/")[2] for line in self.lines() if line.startswith(f"{EXPERIMENT}/")]
+
+    def lines(self) -> list[str]:
+        """`experiment/phase@budget` of every generation that was begun, in order."""
         return self.generations.read_text().split() if self.generations.exists() else []
 
 

@@ -1,0 +1,241 @@
+"""A real Prefect server, real workers and a scripted checkout with many small experiments.
+
+One server is shared by every test that needs one; each test uses an experiment of its own, so that none can
+see another's root or approvals.
+"""
+
+import contextlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from scripted.house import EXPERIMENT, ROOT_VARIABLE, ScriptedHouse, filled, key_of, make_house
+
+from fitladder.approval.chain import chain_path, load_chain
+from fitladder.approval.form import ask_of_schema
+from fitladder.orchestrator.processes import (
+    Child,
+    free_port,
+    start_server,
+    start_worker,
+    wait_healthy,
+    worker_environment,
+)
+from fitladder.orchestrator.rest import PrefectApi
+from fitladder.orchestrator.runs import FlowRun, create_run, flow_runs, input_schema, read_run, resume_run
+from fitladder.orchestrator.session import deploy
+from fitladder.orchestrator.setup import CPU_POOL, DEFAULT_SLOT, GPU_POOL, ensure_pool, ensure_slot
+from fitladder.phase.ask import decide, open_ask
+from fitladder.phase.dispatch import check_ready
+from fitladder.phase.house import House
+
+EXPERIMENTS = 24
+OWNER = "olga"  # owns the GPU pool; asks for nearly everything, so that only one launch needs her hand-off
+
+
+class Checkout(ScriptedHouse):
+    """Like `ScriptedHouse`, with copies of its experiment: `case_00` and on, each with a root of its own."""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        roots = {
+            f"{ROOT_VARIABLE}_{n:02d}": str(self.folder / "artifacts" / f"case_{n:02d}")
+            for n in range(EXPERIMENTS)
+        }
+        return super().environment | roots
+
+    def house(self) -> House:
+        return House(self.folder, {**os.environ, **self.environment})
+
+
+def make_checkout(folder: Path) -> Checkout:
+    """A checkout with `EXPERIMENTS` equal experiments, ready for a worker."""
+    small = make_house(folder, _gpu_owners={GPU_POOL: OWNER})
+    section = small.document["experiments"].pop(EXPERIMENT)
+    inputs = folder / "data" / "inputs"
+    for number in range(EXPERIMENTS):
+        name = f"case_{number:02d}"
+        copy = json.loads(json.dumps(section))
+        copy["artifacts"]["environment_override"] = f"{ROOT_VARIABLE}_{number:02d}"
+        small.document["experiments"][name] = copy
+        (inputs / name).symlink_to(inputs / EXPERIMENT)
+    made = Checkout(folder, small.document)
+    made.register()
+    return made
+
+
+@dataclass
+class Prefect:
+    """The shared server with one checkout deployed."""
+
+    checkout: Checkout
+    home: Path
+    port: int
+    server: Child
+    api: PrefectApi
+    cases: int = 0
+
+    def case(self) -> str:
+        """An experiment that no test has touched."""
+        self.cases += 1
+        assert self.cases <= EXPERIMENTS, "register more experiments"
+        return f"case_{self.cases - 1:02d}"
+
+    def restart(self) -> None:
+        """Kill the server without a word and start it again on its database."""
+        self.server.process.kill()
+        self.server.end(10.0)
+        self.server, self.api = start_server(self.home, self.port, os.environ)
+        wait_healthy(self.server, self.api)
+
+    def worker(self, pool: str, name: str) -> Child:
+        """A fresh worker; the caller ends it."""
+        environment = worker_environment(
+            {**os.environ, **self.checkout.environment},
+            self.api,
+            self.checkout.folder,
+            work_pool=pool,
+            slot=DEFAULT_SLOT,
+        )
+        environment["PREFECT_HOME"] = str(self.home)
+        return start_worker(
+            pool, name, 6, environment, log=self.home / f"{name}.log", checkout=self.checkout.folder
+        )
+
+    @contextlib.contextmanager
+    def workers(self, *names: str) -> Iterator[dict[str, Child]]:
+        """A worker for each name: `cpu...` for launches, `gpu...` for phases."""
+        started: dict[str, Child] = {}
+        try:
+            for name in names:
+                started[name] = self.worker(CPU_POOL if name.startswith("cpu") else GPU_POOL, name)
+            yield started
+        finally:
+            for child in started.values():
+                child.end(15.0)
+
+    def launch(self, experiment: str, phase: str = "probe", budget: int = 64, **more: Any) -> FlowRun:
+        parameters = {
+            "experiment": experiment,
+            "phase": phase,
+            "budget": budget,
+            "requester": OWNER,
+            "hands_on": False,
+        }
+        return create_run(self.api, "launch/launch", parameters | more)
+
+    def wait(
+        self, run: FlowRun, until: Callable[[FlowRun], bool] = lambda run: run.is_final, limit_s: float = 90.0
+    ) -> FlowRun:
+        """The run once `until` holds. Fails with its state after `limit_s`."""
+        deadline = time.monotonic() + limit_s
+        while True:
+            now = read_run(self.api, run.run_id)
+            if until(now):
+                return now
+            assert time.monotonic() < deadline, (
+                f"{now.flow} {now.name} is still {now.state_name}: {now.message}"
+            )
+            time.sleep(0.15)
+
+    def suspended(self, run: FlowRun) -> FlowRun:
+        """The launch, or hand-off, once it waits for its form."""
+        now = self.wait(run, lambda one: one.is_final or one.state_type == "PAUSED")
+        assert now.state_type == "PAUSED", f"{now.state_name}: {now.message}"
+        until = time.monotonic() + 10
+        while self.api.read(f"/flow_runs/{run.run_id}/input/{_schema_key(self.api, now)}") is None:
+            assert time.monotonic() < until, "a suspended run without its form"
+            time.sleep(0.1)
+        return now
+
+    def form(self, run: FlowRun, **changes: Any) -> dict[str, Any]:
+        """The form of a suspended launch as an attentive reviewer fills it in."""
+        form = filled(ask_of_schema(input_schema(self.api, run)))
+        return {**form, "reviewer": "jan", **changes}
+
+    def approve(self, run: FlowRun, **changes: Any) -> FlowRun:
+        """Answer a suspended launch; returns it as it was."""
+        waiting = self.suspended(run)
+        resume_run(self.api, waiting, self.form(waiting, **changes))
+        return waiting
+
+    def approved_phase(self, experiment: str) -> FlowRun:
+        """A dispatched probe, its GO recorded by the core: for tests of what happens from there on."""
+        house, key = self.checkout.house(), key_of("probe", 64, experiment)
+        ask = open_ask(house, key, ask_id="core", requester=OWNER, now=datetime.now(UTC), wait_s=3600)
+        decide(house, ask, filled(ask), datetime.now(UTC))
+        ready = check_ready(house, ask, GPU_POOL, datetime.now(UTC))
+        return create_run(self.api, "phase/phase", {**ready.parameters, "hands_on": False})
+
+    def generating(self, experiment: str) -> None:
+        """Return once the experiment's engine was told to generate."""
+        deadline = time.monotonic() + 60
+        while not self.generated(experiment):
+            assert time.monotonic() < deadline, f"{experiment} never generated"
+            time.sleep(0.1)
+
+    def engines(self) -> list[int]:
+        """Engine processes of this checkout that are alive."""
+        found = []
+        for folder in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if str(self.checkout.generations).encode() in (folder / "cmdline").read_bytes():
+                    found.append(int(folder.name))
+        return found
+
+    def phases(self, experiment: str) -> list[FlowRun]:
+        """Phase runs of one experiment, oldest first."""
+        return [run for run in flow_runs(self.api, "phase") if run.parameters.get("experiment") == experiment]
+
+    def phase(self, experiment: str, limit_s: float = 60.0) -> FlowRun:
+        """The one phase run of an experiment, once it was dispatched."""
+        deadline = time.monotonic() + limit_s
+        while not (found := self.phases(experiment)):
+            assert time.monotonic() < deadline, f"no phase of {experiment} was dispatched"
+            time.sleep(0.15)
+        assert len(found) == 1
+        return found[0]
+
+    def kinds(self, experiment: str) -> list[str]:
+        """The kinds in an experiment's approval chain."""
+        house = self.checkout.house()
+        return [entry.kind for entry in load_chain(chain_path(house.approvals, experiment), experiment)]
+
+    def generated(self, experiment: str) -> list[str]:
+        """`phase@budget` of every generation of one experiment that was begun."""
+        return [line.partition("/")[2] for line in self.checkout.lines() if line.startswith(f"{experiment}/")]
+
+    def on_disk(self, experiment: str, phase: str = "probe", budget: int = 64) -> list[str]:
+        """File names of a bundle."""
+        folder = self.checkout.folder / "artifacts" / experiment / f"think_{budget}" / phase
+        return sorted(os.listdir(folder)) if folder.exists() else []
+
+
+def _schema_key(api: PrefectApi, run: FlowRun) -> str:
+    document = api.read(f"/flow_runs/{run.run_id}")
+    return str(document["state"]["state_details"]["run_input_keyset"]["schema"])
+
+
+@contextlib.contextmanager
+def open_prefect(folder: Path) -> Iterator[Prefect]:
+    """A server with everything deployed and no worker."""
+    home = folder / "prefect"
+    home.mkdir()
+    checkout = make_checkout(folder / "checkout")
+    port = free_port()
+    server, api = start_server(home, port, os.environ)
+    shared = Prefect(checkout, home, port, server, api)
+    try:
+        wait_healthy(server, api)
+        ensure_pool(api, CPU_POOL, None)
+        ensure_pool(api, GPU_POOL, 1)
+        ensure_slot(api, DEFAULT_SLOT)
+        deploy(checkout.house(), api, home / "deploy.log")
+        yield shared
+    finally:
+        shared.server.end(15.0)
