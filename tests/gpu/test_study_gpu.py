@@ -36,7 +36,9 @@ def test_a_small_study_counts_as_simulated(tmp_path: Path) -> None:
         assert old in text
         text = text.replace(old, new)
     (tmp_path / "study.yaml").write_text(text)
-    host = StudyHost(out=tmp_path / "out", work=tmp_path / "work", command=cell_command(Path(sys.executable)))
+    host = StudyHost(
+        out=tmp_path / "out", work=tmp_path / "work", command=lambda: cell_command(Path(sys.executable))
+    )
     measured = run_study(tmp_path / "study.yaml", host)
     assert not measured.failures
     study = load_study(tmp_path / "study.yaml")

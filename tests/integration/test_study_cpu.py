@@ -73,7 +73,7 @@ def test_counts_of_overcommitted_and_spaced_cells_are_the_simulated_ones(
     host = StudyHost(
         out=tmp_path / "out",
         work=tmp_path / "work",
-        command=cell_command(PYTHON),
+        command=lambda: cell_command(PYTHON),
         models=tmp_path,
         say=said.append,
     )

@@ -43,7 +43,7 @@ def run(
     host = StudyHost(
         out=folder.absolute(),
         work=Path("runs", "studies", name).absolute(),
-        command=cell_command(engine_python.absolute()),
+        command=lambda: cell_command(engine_python.absolute()),
         models=models.absolute(),
         stop_after_s=stop_after_s,
         say=lambda line: typer.echo(line, err=True),

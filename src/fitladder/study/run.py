@@ -47,7 +47,7 @@ class StudyHost:
 
     out: Path
     work: Path
-    command: Sequence[str]
+    command: Callable[[], Sequence[str]]  # asked only where something is left to run
     models: Path = Path()
     stop_after_s: float | None = None
     say: Callable[[str], None] = field(default=lambda line: print(line, flush=True), repr=False)  # noqa: T201
@@ -109,12 +109,13 @@ class _Session:
                         self.run(engines, unit, repeat)
 
     def build(self, batch: list[Cell], model: str, stack: ExitStack) -> dict[str, CellProcess]:
+        command = self.host.command()
         started: dict[str, CellProcess] = {}
         for cell in batch:
             try:
                 process = CellProcess.start(
                     build_cell_request(self.study, cell, model),
-                    command=self.host.command,
+                    command=command,
                     log_path=self.host.work / f"{cell.name}.{self.number}.log",
                 )
             except EngineFailed as error:
@@ -175,8 +176,8 @@ class _Session:
 def run_study(path: Path, host: StudyHost) -> Measurements:
     """Run what a study file asks and is not finished yet, then write results, table and receipt.
 
-    Returns all measurements. Raises InputRefused where the folder holds another study. A cell's failure is a
-    record, not an error.
+    Returns all measurements. Raises InputRefused where the folder holds another study, what `command` raises
+    where no engine is there. A cell's failure is a record, not an error.
     """
     study = load_study(path)
     for folder in (host.out, host.work):
@@ -222,7 +223,7 @@ def _main(words: list[str]) -> int:
         host = StudyHost(
             out=asked.out.absolute(),
             work=asked.work.absolute(),
-            command=cell_command(asked.engine_python),
+            command=lambda: cell_command(asked.engine_python),
             models=asked.models.absolute(),
             stop_after_s=asked.stop_after_s,
         )

@@ -97,7 +97,7 @@ def _simulator_lines(results: StudyResults) -> list[str]:
     ]
     if errors:
         line += (
-            f"; the speed of {len(errors)} cells, each from the step time of the others, "
+            f"; the speed of {len(errors)} of them, each from the step time of the others, "
             f"within {max(errors) * 100:.1f} %"
         )
     return [line + "."]

@@ -65,7 +65,7 @@ def scripted_host(
         out=folder / "out",
         work=folder / "work",
         models=folder / "models",
-        command=[sys.executable, str(here), str(folder / "runs.log"), str(script_path)],
+        command=lambda: [sys.executable, str(here), str(folder / "runs.log"), str(script_path)],
         stop_after_s=stop_after_s,
         say=lambda _: None,
     )

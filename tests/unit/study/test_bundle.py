@@ -13,6 +13,7 @@ from fitladder.errors import BundlePartial, BundleTampered, FitladderError, Inpu
 from fitladder.study.bundle import StudyReceipt, verify_study
 from fitladder.study.measured import Measurements
 
+STUDIES = Path(__file__).parents[3] / "data" / "studies"
 NAMES = ("study.yaml", "measurements.json", "results.json", "table.md", "receipt.json")
 
 
@@ -122,3 +123,15 @@ def test_not_a_number_is_refused(folder: Path) -> None:
     bind_again(folder, path.name, json.dumps(document).encode())
     with pytest.raises(FitladderError, match="NaN"):
         verify_study(folder)
+
+
+@pytest.mark.parametrize("path", sorted(STUDIES.glob("*/receipt.json")), ids=lambda path: path.parent.name)
+def test_committed_results_follow_from_their_measurements(path: Path) -> None:
+    verified = verify_study(path.parent)
+    assert verified.receipt.runs > 0
+    assert not any(
+        value.startswith("/")
+        for engine in verified.measurements.engines
+        for value in engine.facts.requested_args.values()
+        if isinstance(value, str)
+    )

@@ -1,5 +1,6 @@
 """Running a study on scripted cells: what is kept, what is not run again, what is not started at all."""
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from fitladder.errors import InputRefused
 from fitladder.study.bundle import verify_study
 from fitladder.study.measured import load_measurements, write_measurements
 from fitladder.study.plan import Study
+from fitladder.study.process import cell_command
 from fitladder.study.run import StudyHost, run_study
 
 FITTED, OVER = "w4-none-p14-worst_case-n12", "w12-none-p14-worst_case-n12"
@@ -40,7 +42,8 @@ def test_a_study_runs_every_unit_in_its_seeded_order(study: Study, finished: Pat
 
 def test_a_finished_study_starts_no_engine(study: Study, finished: Path, host: Hosts) -> None:
     first, ran = load_measurements(finished / "out", study), runs(finished)
-    assert run_study(finished / "study.yaml", host()) == first
+    idle = dataclasses.replace(host(), command=lambda: cell_command(finished / "no engine here"))
+    assert run_study(finished / "study.yaml", idle) == first
     assert runs(finished) == ran
 
 
@@ -125,7 +128,7 @@ def test_a_cell_without_an_engine_environment_fails(study_file: Path, tmp_path: 
     host = StudyHost(
         out=tmp_path / "out",
         work=tmp_path / "work",
-        command=[str(tmp_path / "nothing")],
+        command=lambda: [str(tmp_path / "nothing")],
         say=lambda _: None,
     )
     measured = run_study(study_file, host)
