@@ -7,7 +7,7 @@
 # earlier call left in $HOME/studies, are gone on with. OUT gets one NAME.tar.xz a study: the study's files,
 # the lines said, the end of every engine's log. PYTHON (default python3) holds vLLM and the core.
 set -uo pipefail
-limit=$1 out=$2
+limit=$1 out=$2 least=${LEAST:-200} # seconds: no engine is built in less
 shift 2
 export PYTHONPATH=${PYTHONPATH:-$HOME/site:$PWD/src} PYTHONUNBUFFERED=1
 export VLLM_CACHE_ROOT=${VLLM_CACHE_ROOT:-$HOME/vllm_cache}
@@ -15,6 +15,11 @@ python=$(command -v "${PYTHON:-python3}")
 status=0
 for folder in "$@"; do
   name=$(basename "$folder") here=$HOME/studies/$(basename "$folder")
+  if ((limit - SECONDS < least)); then
+    echo "$name: not begun, $((limit - SECONDS)) s left"
+    status=1
+    continue
+  fi
   mkdir -p "$here" "$here.work"
   cp -n "$folder"/* "$here"/
   timeout --signal=INT --kill-after=8 $((limit - SECONDS + 20)) \
