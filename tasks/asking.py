@@ -82,6 +82,7 @@ def request_handoff(ask: Ask, work_pool: str, owner: str, hands_on: bool) -> Non
             "hands_on": hands_on,
         },
         timeout=0,
+        as_subflow=False,  # Prefect suspends no subflow
         idempotency_key=f"handoff-{ask.ask_id}",
     )
 
