@@ -83,7 +83,7 @@ def handoff(
     house = house_here()
     statement = Ask.model_validate(ask)
     filled = suspend_flow_run(
-        wait_for_input=handoff_form(owner, work_pool, _expires(statement, valid_s)),
+        wait_for_input=handoff_form(statement, owner, work_pool, _expires(statement, valid_s)),
         key=f"handoff-{statement.ask_id}",
         timeout=_seconds_left(statement),
     )

@@ -51,7 +51,7 @@ def phase_pool() -> str:
 
 @task(persist_result=True)
 def show_plan(house: House, ask: Ask, work_pool: str) -> None:
-    """The plan as a card that fits one screen, and its numbers as a table."""
+    """The plan as a card that fits one screen, its numbers as a table."""
     plan = plan_phase(house, ask, work_pool)
     name = f"{ask.phase}-{ask.thinking_budget_tokens}-{ask.ask_id[:8]}"
     create_markdown_artifact(render_plan(plan), key=f"plan-{name}", description=str(ask.key))

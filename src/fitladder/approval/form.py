@@ -19,7 +19,7 @@ __all__ = ["Decision", "ask_of_schema", "decision_form", "go_of", "handoff_form"
 
 ASK_IN_SCHEMA = "x-fitladder-ask"  # so that whoever signs needs nothing but the server
 
-NAME = r"^\S(.*\S)?$"
+NAME = r"^\s*\S(.*\S)?\s*$"
 
 
 class Decision(Frozen):
@@ -38,7 +38,17 @@ class Decision(Frozen):
 def decision_form(ask: Ask, expires: str) -> type[BaseModel]:
     """The review form of one ask; `expires` is the default end of the GO's window."""
     fields: dict[str, Any] = {
-        "verdict": (Verdict, Field(title="Verdict", description="GO allows this one phase, once.")),
+        # No enum: in Prefect's V1 form a list inside the dialog closes under the mouse as soon as it opens.
+        "verdict": (
+            str,
+            Field(
+                title="Verdict",
+                description=f"**{ask.requester}** asks for `{ask.phase}` at {ask.thinking_budget_tokens:,} "
+                "thinking tokens. Read the `plan` card under *Artifacts* first. Then type GO or NO-GO.",
+                max_length=8,
+                pattern=r"^(GO|NO-GO)\s*$",
+            ),
+        ),
         "reviewer": (
             str,
             Field(title="Reviewer", description="Your name.", min_length=1, max_length=120, pattern=NAME),
@@ -48,9 +58,8 @@ def decision_form(ask: Ask, expires: str) -> type[BaseModel]:
             Field(
                 title="Binding SHA-256",
                 description="Paste it from the plan that you read.",
-                min_length=64,
-                max_length=64,
-                pattern=f"^{ask.binding_sha256}$",
+                max_length=72,
+                pattern=rf"^\s*{ask.binding_sha256}\s*$",
             ),
         ),
     }
@@ -86,7 +95,11 @@ def ask_of_schema(schema: Mapping[str, Any]) -> Ask:
 
 
 def _decision(filled: Mapping[str, Any]) -> Decision:
-    plain = {name: value for name, value in filled.items() if name not in CHECKLIST}
+    plain = {
+        name: value.strip() if isinstance(value, str) else value  # text areas let a newline slip in
+        for name, value in filled.items()
+        if name not in CHECKLIST
+    }
     checklist = {item: filled.get(item, False) for item in CHECKLIST}
     return parse_model(Decision, plain | {"checklist": checklist}, where="the review form", error=GoRefused)
 
@@ -109,10 +122,13 @@ def go_of(ask: Ask, filled: Mapping[str, Any]) -> tuple[Go, str | None]:
     return go, decision.signature.strip() or None
 
 
-def handoff_form(owner: str, work_pool: str, expires: str) -> type[BaseModel]:
+def handoff_form(ask: Ask, owner: str, work_pool: str, expires: str) -> type[BaseModel]:
     """The GPU owner's form."""
     fields: dict[str, Any] = {
-        "hands_over": (bool, Field(title=f"Lend {work_pool} for this one phase")),
+        "hands_over": (
+            bool,
+            Field(title=f"Lend {work_pool}", description=f"For `{ask.key}`, as {ask.requester} asks."),
+        ),
         "owner": (
             str,
             Field(
@@ -136,9 +152,9 @@ def handoff_of(ask: Ask, work_pool: str, filled: Mapping[str, Any]) -> tuple[Han
     statement = {
         **ask.model_dump(mode="json", exclude={"asked", "deadline", "requester"}),
         "work_pool": work_pool,
-        "owner": filled.get("owner"),
+        "owner": str(filled.get("owner", "")).strip(),
         "not_before": format_utc(parse_utc(ask.asked)),
-        "expires": filled.get("expires"),
+        "expires": str(filled.get("expires", "")).strip(),
     }
     handoff = parse_model(Handoff, statement, where="the hand-off form", error=GoRefused)
     return handoff, str(filled.get("signature", "")).strip() or None

@@ -27,6 +27,7 @@ SERVER_SETTINGS = {
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "DO_NOT_TRACK": "1",
     "PREFECT_SERVER_UI_V2_ENABLED": "false",  # the V2 interface asks an outside host when it loads
+    "PREFECT_SERVER_UI_API_URL": "/api",  # whatever host and port the page was loaded from
     "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": "prefect.server.concurrency.lease_storage.filesystem",
     "PREFECT_SERVER_LOGGING_LEVEL": "WARNING",
 }

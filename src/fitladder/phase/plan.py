@@ -24,7 +24,14 @@ from fitladder.protocol.capacity import (
 from fitladder.protocol.capture import render_widths, uncovered_widths
 from fitladder.protocol.experiment import Experiment, Rung
 
-__all__ = ["Geometry", "PhasePlan", "expected_geometry", "fit_line", "plan_phase", "render_plan"]
+__all__ = [
+    "Geometry",
+    "PhasePlan",
+    "expected_geometry",
+    "fit_line",
+    "plan_phase",
+    "render_plan",
+]
 
 CPU_BLOCK_TOKENS = 128  # vLLM's CPU backend, unless registered otherwise
 

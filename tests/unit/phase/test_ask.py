@@ -62,6 +62,8 @@ def test_case_23_asking_and_answering_again_changes_nothing(made: ScriptedHouse)
         ({"reviewer": ""}, "refused", "reviewer"),
         ({"signature": "x"}, "refused", "no key is registered"),
         ({"smuggled": 1}, "refused", "smuggled"),
+        ({"verdict": "go"}, "refused", "verdict"),
+        ({"verdict": "GO\n", "reviewer": " jan "}, "go", None),
         ({"expires": "soon"}, "refused", "expires"),
         ({"allows_window": "yes"}, "refused", "allows_window"),
     ],
@@ -71,6 +73,9 @@ def test_every_answer_is_recorded_as_what_it_is(made: ScriptedHouse, changes, ki
     entry = decide(made.house(), ask, filled(ask, **changes), now())
     assert entry.kind == kind
     assert reason is None or reason in entry.statement["reason"]
+    if kind == "go":
+        assert entry.parsed().reviewer == "jan"
+        return
     with pytest.raises(GoRefused, match="was not allowed"):
         check_ready(made.house(), ask, "gpu", now())
 
@@ -224,7 +229,7 @@ def test_the_forms_schema_carries_the_ask_and_holds_the_hash_as_a_pattern(made: 
     schema = decision_form(ask, "2199-01-01T00:00:00Z").model_json_schema()
     assert ask_of_schema(schema) == ask
     binding = schema["properties"]["binding_sha256"]
-    assert binding["pattern"] == f"^{ask.binding_sha256}$"
+    assert binding["pattern"] == rf"^\s*{ask.binding_sha256}\s*$"
     assert "default" not in binding
     assert set(schema["required"]) == {"verdict", "reviewer", "binding_sha256"}
     assert schema["additionalProperties"] is False
