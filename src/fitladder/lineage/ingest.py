@@ -49,7 +49,7 @@ def ingest(
     experiment = registry.experiment(experiment_id)
     check_source(registry, experiment, root, environment)
     target = bundles_folder(data_dir, experiment_id)
-    incoming, outgoing = (target.parent / name / experiment_id for name in (".incoming", ".outgoing"))
+    incoming, outgoing = (data_dir / name / experiment_id for name in (".incoming", ".outgoing"))
     _recover(target, incoming, outgoing)
     there = verify_root(root, experiment_id, bind(experiment))
     if _holds(target, there, experiment):
@@ -132,6 +132,7 @@ def _exchange(target: Path, incoming: Path, outgoing: Path) -> None:
         if target.is_dir():
             outgoing.parent.mkdir(exist_ok=True)
             target.rename(outgoing)
+        target.parent.mkdir(exist_ok=True)
         incoming.rename(target)
         sync_folder(target.parent)
         if outgoing.is_dir():

@@ -56,7 +56,8 @@ def test_the_copy_is_the_root_without_its_lock_and_owner(bring: Bring, root: Pat
     assert (done.bundles, done.is_new) == (1, True)
     need = {name: data for name, data in _files(root).items() if not name.startswith(".")}
     assert _files(done.folder) == need
-    assert not (data / "bundles/.incoming" / ID).exists()
+    assert not (data / ".incoming" / ID).exists()
+    assert [path.name for path in (data / "bundles").iterdir()] == [ID]  # verify takes nothing else for one
     again = bring()
     assert (again.is_new, again.tree_sha256) == (False, done.tree_sha256)
 
