@@ -1,6 +1,6 @@
 """The simulator against a plain model that takes every step and counts every block, with nothing skipped."""
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fitladder.planner.pool import Pool
@@ -80,6 +80,7 @@ def cases(draw: st.DrawFn) -> tuple[list[Request], Pool, int, int]:
 
 @settings(max_examples=300)
 @given(cases())
+@example(([Request(1, 5), Request(12, 2)], Pool(5, 3, 0), 2, 2))  # one-token chunks of a prompt
 def test_skipping_changes_nothing(case: tuple[list[Request], Pool, int, int]) -> None:
     requests, pool, width, batched = case
     result = simulate(requests, pool, max_num_seqs=width, max_num_batched_tokens=batched)

@@ -164,7 +164,9 @@ class _Engine:
         self.least_free = min(self.least_free, self.free)
         scheduled = self.budget - budget
         quiet = self.free == free and self.preemptions == preempted and scheduled == len(batch)
-        return not self.advance(batch, scheduled) and quiet
+        ended = self.advance(batch, scheduled)
+        # a prompt that the budget left one token of looks like a decode step, and is none
+        return quiet and not ended and all(one.tokens - one.computed == 1 for one in self.running)
 
     def advance(self, batch: list[tuple[_Sequence, int]], scheduled: int) -> bool:
         """Sample a token wherever all are computed. True when a sequence ended."""
