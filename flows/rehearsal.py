@@ -99,7 +99,7 @@ def _one_phase(house: House, session: Session, key: BundleKey, words: Words, *, 
     if run.is_final:
         raise refusal_of(run)
     ask = _ask_of(house, key.experiment_id, run.run_id)
-    words.asked(ask, f"{session.api.ui_url}/runs/flow-run/{run.run_id}", alone=alone)
+    words.asked(ask, run.run_id, session.api, alone=alone)
     if alone:
         _own_go(session, run, ask)
     run = watch(run.run_id)

@@ -11,6 +11,7 @@ from fitladder.audit.termination import TerminationAudit
 from fitladder.errors import FitladderError
 from fitladder.ladder.authorise import NextPhase
 from fitladder.lineage.run import Carried
+from fitladder.orchestrator.rest import PrefectApi
 from fitladder.phase.house import House
 from fitladder.phase.plan import expected_geometry, fit_line
 from fitladder.phase.standing import Standing
@@ -73,17 +74,16 @@ class Words:
         """What the ladder authorises."""
         self.step(f"[b]authorised: {due.reason}[/]")
 
-    def asked(self, ask: Ask, address: str, *, alone: bool) -> None:
+    def asked(self, ask: Ask, run_id: str, api: PrefectApi, *, alone: bool) -> None:
         """Where the GO can be given."""
         if alone:
             self.step(
                 f"self-GO for {ask.phase}@{ask.thinking_budget_tokens} (`review: self`), by {ask.requester}"
             )
             return
-        self.step(f"waiting for a GO: {address}")
+        self.step(f"waiting for a GO, by the Resume button: {api.ui_url}/runs/flow-run/{run_id}")
         self.step(
-            f"or, in another terminal: .venv/bin/fitladder go {ask.experiment_id} --phase {ask.phase} "
-            f"--budget {ask.thinking_budget_tokens}"
+            f"or in another terminal: PREFECT_API_URL={api.url} .venv/bin/fitladder go {ask.experiment_id}"
         )
 
     def dispatched(self, key: BundleKey, go: Go) -> None:
