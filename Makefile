@@ -44,7 +44,7 @@ lint: .venv/.ready
 	@.venv/bin/ruff format --check --quiet . && .venv/bin/ruff check --quiet . && .venv/bin/mypy
 
 test: setup lint
-	@.venv/bin/python -m pytest $(TESTS)
+	@.venv/bin/python -m pytest --ignore=tests/bench --durations=15 $(TESTS)
 
 bench: setup
 	@.venv/bin/python -m pytest tests/bench -s -q
