@@ -1,0 +1,205 @@
+"""semantics@X for real: a selected matrix is decoded, frozen and only then graded; else nothing opens."""
+
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tokenizers
+import yaml
+from support import bundle_factory, report_house
+from support import lineage_factory as make
+
+from fitladder.canonical import read_json, sha256_file
+from fitladder.engine.rows import SampleRow
+from fitladder.engine.seeds import stage1_seed, stage2_seed
+from fitladder.lineage.places import bundles_folder, semantics_path
+from fitladder.lineage.stages.audit import make_audit
+from fitladder.lineage.stages.selection import make_selection
+from fitladder.lineage.stages.semantics import make_semantics
+from fitladder.macros.program import format_calls
+from fitladder.protocol.registry import Registry, load_registry
+from fitladder.report.build import build_report
+from fitladder.semantics import analyse
+
+SELECTED = ((384, "probe"), (384, "base"), (384, "designed"))
+RIGHT, WRONG, JUNK = "reuse-000", "no-reuse-001", "no-reuse-002"
+WORDS = report_house.WORDS | {"question": ["Do they do?"], "found": ["See the tables."]}
+_WATCHED = ("hidden.json", "tokenizer.json")
+_opened: list[str] | None = None  # what the hook saw; None while nobody watches
+
+
+def _hook(event: str, args: tuple[Any, ...]) -> None:
+    if _opened is not None and event == "open":
+        name = Path(str(args[0])).name
+        if name in _WATCHED:
+            _opened.append(name)
+
+
+@pytest.fixture(scope="module")
+def hooked() -> None:
+    sys.addaudithook(_hook)  # cannot be taken out again, so once
+
+
+@pytest.fixture
+def opened(hooked: None, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Opens of the sealed file and the tokenizer, with `frozen` where the choices were digested."""
+    seen: list[str] = []
+    digest = analyse.choices_sha256
+
+    def freeze(choices: Any) -> str:
+        seen.append("frozen")
+        return digest(choices)
+
+    monkeypatch.setattr(analyse, "choices_sha256", freeze)
+    monkeypatch.setattr(sys.modules[__name__], "_opened", seen)
+    return seen
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Path:
+    """Registered inputs, and a byte tokenizer in the place of the model's, registered by its SHA-256."""
+    alphabet = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
+    inner = tokenizers.Tokenizer(
+        tokenizers.models.BPE(vocab={char: at for at, char in enumerate(alphabet)}, merges=[])
+    )
+    inner.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    inner.decoder = tokenizers.decoders.ByteLevel()
+    file = tmp_path / "models" / "smollm2-135m-instruct" / "tokenizer.json"
+    file.parent.mkdir(parents=True)
+    inner.save(str(file))
+    text = (make.REPOSITORY / "params.yaml").read_text()
+    registered = make.registered(make.REPOSITORY).model.tokenizer_sha256
+    assert registered
+    assert registered in text
+    (tmp_path / "params.yaml").write_text(text.replace(registered, sha256_file(file)))
+    inputs = Path("data") / "inputs" / make.ID
+    shutil.copytree(make.REPOSITORY / inputs, tmp_path / inputs)
+    (tmp_path / "data" / "narratives").mkdir()
+    (tmp_path / "data" / "narratives" / f"{make.ID}.yaml").write_text(yaml.safe_dump(WORDS))
+    return tmp_path
+
+
+def answers(house: Path, record_id: str) -> list[str]:
+    """Four answers of a record: a wrong program, none, the right or a wrong one, none. JUNK has none."""
+    task, arm = record_id.split("::")
+    folder = house / "data" / "inputs" / make.ID
+    wrong = f"PROGRAM: {format_calls(('ADD1',))}"
+    if task == JUNK:
+        return ["no line here"] * 4
+    if task != RIGHT:
+        return [wrong, "no line here", wrong, "no line here"]
+    tasks = read_json(folder / "hidden.json")["tasks"]
+    calls = " ".join(next(one["program"] for one in tasks if one["id"] == task))
+    if arm == "designed_ceiling":
+        for macro in read_json(folder / "libraries.json")["libraries"][arm]["macros"]:
+            calls = calls.replace(" ".join(macro["expansion"]), macro["token"])
+    return [wrong, "no line here", f"PROGRAM: {format_calls(calls.split())}", "no line here"]
+
+
+def answered(house: Path) -> Any:
+    """Rows that all close by themselves; the third sample of the base arm starts its answer again."""
+    tokenizer = tokenizers.Tokenizer.from_file(str(house / "models/smollm2-135m-instruct/tokenizer.json"))
+    marker = make.registered(house).thinking.close_marker_token_ids
+
+    def rows(of: Any, *, seed: int = 0) -> list[SampleRow]:
+        made, run_seed, budget = [], of.sampling.run_seed, of.key.thinking_budget_tokens
+        for number, prompt in enumerate(of.prompts):
+            for index, text in enumerate(answers(house, prompt.record_id)[: of.k]):
+                thinking = np.random.default_rng([seed, number, index]).integers(10, 200, 60)
+                ids = tokenizer.encode(text).ids
+                again = of.key.phase == "base" and index == 2
+                behind = ids[:5] if again else ids
+                made.append(
+                    SampleRow(
+                        record_id=prompt.record_id,
+                        sample_index=index,
+                        prompt_tokens=prompt.prompt_tokens,
+                        stage1_seed=stage1_seed(run_seed, prompt.record_id) + index,
+                        stage1_token_ids=np.array([*thinking, *marker, *behind], np.int32)[:budget],
+                        stage1_trimmed_tokens=int(not again),
+                        stage1_finish_reason="length" if again else "stop",
+                        stage1_stop_reason=None if again else "2",
+                        thinking_tokens=60,
+                        natural_close=True,
+                        eos_inside_thinking=False,
+                        forced_close=False,
+                        answer_restart=again,
+                        injected_tokens=4 if again else 0,
+                        stage2_seed=stage2_seed(run_seed, prompt.record_id, index) if again else None,
+                        stage2_prompt_tokens=prompt.prompt_tokens + 64 if again else 0,
+                        stage2_token_ids=np.array(ids if again else [], np.int32),
+                        stage2_trimmed_tokens=int(again),
+                        stage2_finish_reason="stop" if again else None,
+                        stage2_stop_reason="2" if again else None,
+                        answer_tokens=len(ids),
+                    )
+                )
+        return made
+
+    return rows
+
+
+def decided(house: Path, done: Any) -> tuple[Registry, Path, dict[str, Any]]:
+    """Bundles in their place, audited, and the ladder's decision over them."""
+    data = house / "data"
+    root = make.make_root(house, house / "root", done)
+    shutil.copytree(root, bundles_folder(data, make.ID), ignore=shutil.ignore_patterns(".*"))
+    registry = load_registry(house / "params.yaml")
+    make_audit(registry, make.ID, data)
+    make_selection(registry, make.ID, data)
+    return registry, data, read_json(data / "selection" / f"{make.ID}.json")
+
+
+def test_answers_of_a_selected_matrix_are_graded_after_the_choice_is_frozen(house, opened, monkeypatch):
+    monkeypatch.setattr(bundle_factory, "rows", answered(house))
+    registry, data, selection = decided(house, SELECTED)
+    assert (selection["pass"], selection["selected"]) == (True, 384)
+
+    opened.clear()
+    make_semantics(registry, make.ID, data)
+    at = opened.index("frozen")
+    assert set(opened[:at]) == {"tokenizer.json"}
+    assert set(opened[at + 1 :]) == {"hidden.json"}
+
+    found = read_json(semantics_path(data, make.ID))["semantics"]
+    assert (found["eligible"], found["thinking_budget_tokens"]) == (True, 384)
+    tasks = {row["record_id"]: row for row in found["tasks"]}
+    assert len(tasks) == 12
+    for arm in ("base", "designed_ceiling"):
+        right, wrong, junk = (tasks[f"{task}::{arm}"] for task in (RIGHT, WRONG, JUNK))
+        assert (right["chosen_sample"], right["visible_right"], right["hidden_right"]) == (2, 4, 4)
+        assert right["is_solved"]
+        assert right["parsed_samples"] == 2
+        assert (wrong["chosen_sample"], wrong["chosen_expansion"]) == (0, ["ADD1"])
+        assert not wrong["is_solved"]
+        assert not wrong["is_oracle_solved"]
+        assert (junk["chosen_sample"], junk["parsed_samples"], junk["hidden_right"]) == (None, 0, 0)
+        figures = found["arms"][arm]
+        assert (figures["samples"], figures["parsed_samples"]) == (24, 10)
+        assert figures["rejections"] == {"no_program_line": 14}
+        assert (figures["reuse"]["solved_tasks"], figures["no_reuse"]["solved_tasks"]) == (1, 0)
+    assert found["arms"]["base"]["macro_samples"] == 0
+    assert found["arms"]["designed_ceiling"]["macro_samples"] == 1
+    assert found["is_passed"] is False
+
+    page, twin = build_report(make.ID, data, registry)
+    for words in ("10 of 24", "1 of 3 solved, 1 by any sample", "0 of 3 solved, 0 by any sample"):
+        assert words in page
+        assert words in twin
+    assert found["verdict"] in page
+
+
+def test_a_ladder_that_ends_rejected_opens_neither_tokenizer_nor_sealed_file(house, opened):
+    registry, data, selection = decided(house, make.WHOLE_LADDER)
+    assert (selection["pass"], selection["selected"]) == (False, None)
+
+    opened.clear()
+    make_semantics(registry, make.ID, data)
+    assert opened == []
+    found = read_json(semantics_path(data, make.ID))["semantics"]
+    assert found == {"eligible": False, "reason": selection["reason"]}
+    page, _ = build_report(make.ID, data, registry)
+    assert "No answer was read" in page
