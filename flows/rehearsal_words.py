@@ -12,8 +12,8 @@ from fitladder.errors import FitladderError
 from fitladder.ladder.authorise import NextPhase
 from fitladder.lineage.run import Carried
 from fitladder.orchestrator.rest import PrefectApi
+from fitladder.phase.expect import expected_geometry, fit_line
 from fitladder.phase.house import House
-from fitladder.phase.plan import expected_geometry, fit_line
 from fitladder.phase.standing import Standing
 from fitladder.protocol.key import BundleKey
 
@@ -58,7 +58,7 @@ class Words:
         experiment = standing.experiment
         self.step(f"[b]{experiment.experiment_id}[/]: params.yaml is valid; a rehearsal of the machinery")
         self.step(f"binding {standing.binding.binding_sha256}")
-        geometry = expected_geometry(standing)
+        geometry = expected_geometry(house, standing)
         if geometry is None:
             return
         self.step(f"plan: KV pool of {geometry.source}")

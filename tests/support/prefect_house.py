@@ -66,6 +66,10 @@ def make_checkout(folder: Path) -> Checkout:
         (inputs / name).symlink_to(inputs / EXPERIMENT)
     made = Checkout(folder, small.document)
     made.register()
+    deployments = folder / "prefect.yaml"
+    text = deployments.read_text()
+    assert "active: true" in text
+    deployments.write_text(text.replace("active: true", "active: false"))  # ticks are each test's own
     return made
 
 

@@ -13,6 +13,7 @@ from fitladder.approval.check import Identity, Situation, check_handoff, check_s
 from fitladder.approval.clock import format_utc, parse_utc
 from fitladder.approval.form import go_of, handoff_of
 from fitladder.approval.go import Ask, Closing, Go, Handoff
+from fitladder.engine.arguments import llm_arguments
 from fitladder.errors import FitladderError, GoRefused
 from fitladder.phase.house import House
 from fitladder.phase.standing import Standing, survey
@@ -61,7 +62,7 @@ def answer_to(entries: tuple[Entry, ...], ask_id: str) -> Entry | None:
 
 
 def open_ask(house: House, key: BundleKey, *, ask_id: str, requester: str, now: datetime, wait_s: int) -> Ask:
-    """Check that the ladder authorises this phase now, then record that it was asked for.
+    """Check that the ladder authorises this phase and its engine can be asked for, then record the ask.
 
     Raises what validation, root, catalog and ladder raise; nothing is recorded then.
     """
@@ -71,6 +72,8 @@ def open_ask(house: House, key: BundleKey, *, ask_id: str, requester: str, now: 
             return _ask(entry)
     standing = survey(house, key.experiment_id)
     standing.check_open(key)
+    rung = standing.experiment.rung(key.thinking_budget_tokens)
+    llm_arguments(standing.experiment, rung, model=standing.experiment.model.name)  # may it be built at all?
     ask = Ask(
         schema_version=1,
         ask_id=ask_id,

@@ -1,7 +1,6 @@
 """What exactly is the reviewer asked to allow? What runs, on what, does it fit, how long, and what not.
 
-Expected geometry comes from a live engine of this experiment where one was recorded, else from what is
-registered; the live gates decide again, whatever is planned. Pure text and numbers but for reading receipts.
+The live gates decide again, whatever is planned here.
 """
 
 from dataclasses import dataclass
@@ -10,41 +9,13 @@ from typing import Any
 from fitladder.approval.chain import chain_path, load_chain
 from fitladder.approval.check import owner_to_ask
 from fitladder.approval.go import CHECKLIST, Ask, Go
+from fitladder.phase.expect import Geometry, expected_geometry, expected_speed, fit_line
 from fitladder.phase.house import House
 from fitladder.phase.standing import Standing, survey
-from fitladder.protocol.capacity import (
-    block_rule,
-    kv_tokens_for_blocks,
-    largest_width,
-    largest_width_by_tokens,
-    rounded_tokens,
-    token_rule,
-    usable_pool_blocks,
-)
 from fitladder.protocol.capture import render_widths, uncovered_widths
 from fitladder.protocol.experiment import Experiment, Rung
 
-__all__ = [
-    "Geometry",
-    "PhasePlan",
-    "expected_geometry",
-    "fit_line",
-    "plan_phase",
-    "render_plan",
-]
-
-CPU_BLOCK_TOKENS = 128  # vLLM's CPU backend, unless registered otherwise
-
-
-@dataclass(frozen=True)
-class Geometry:
-    """The KV pool that is expected, and where the figures are from."""
-
-    block_size_tokens: int
-    num_blocks: int
-    mamba_groups: int
-    kv_cache_size_tokens: int
-    source: str
+__all__ = ["PhasePlan", "plan_phase", "render_plan"]
 
 
 @dataclass(frozen=True)
@@ -113,66 +84,6 @@ class PhasePlan:
         return f"at most {hours}{gpu} at {self.speed_tokens_per_s:.1f} tokens/s"
 
 
-def expected_geometry(standing: Standing) -> Geometry | None:
-    """From the newest engine of this experiment, else from the registration, else None."""
-    if standing.begun:
-        newest = standing.begun[-1]
-        facts = newest.engine
-        if facts.block_size_tokens is not None:
-            return Geometry(
-                facts.block_size_tokens,
-                facts.num_blocks,
-                facts.mamba_groups,
-                facts.kv_cache_size_tokens,
-                f"{facts.num_blocks} blocks of {facts.block_size_tokens} tokens, as {newest.key.phase}@"
-                f"{newest.key.thinking_budget_tokens} found it",
-            )
-    engine = standing.experiment.engine
-    if engine.backend != "vllm-cpu" or engine.num_gpu_blocks_override is None:
-        return None
-    block = int(engine.args.get("block_size", CPU_BLOCK_TOKENS))
-    blocks = engine.num_gpu_blocks_override
-    each = rounded_tokens(engine.max_model_len_tokens, block) // block
-    return Geometry(
-        block,
-        blocks,
-        0,
-        kv_tokens_for_blocks(blocks, each, engine.max_model_len_tokens),
-        f"{blocks} blocks of {block} tokens, as registered",
-    )
-
-
-def fit_line(experiment: Experiment, rung: Rung, geometry: Geometry, sequences: int) -> str:
-    """Whether so many sequences fit, by the registered rule, and how many do."""
-    longest = experiment.longest_total_tokens(rung)
-    usable = usable_pool_blocks(geometry.num_blocks)
-    tokens = token_rule(longest, geometry.block_size_tokens, sequences, geometry.kv_cache_size_tokens)
-    blocks = block_rule(longest, geometry.block_size_tokens, geometry.mamba_groups, sequences, usable)
-    both = experiment.kv_rule == "both"
-    fits = tokens.fits and (blocks.fits or not both)
-    if both:
-        most = largest_width(
-            longest,
-            geometry.block_size_tokens,
-            geometry.mamba_groups,
-            usable,
-            geometry.kv_cache_size_tokens,
-        )
-    else:
-        most = largest_width_by_tokens(longest, geometry.block_size_tokens, geometry.kv_cache_size_tokens)
-    if fits:
-        return (
-            f"{sequences} sequences fit: {tokens.required_tokens:,} of {geometry.kv_cache_size_tokens:,} "
-            f"tokens (margin {tokens.margin_tokens:,}), {blocks.required_blocks:,} of {usable:,} blocks "
-            f"(margin {blocks.margin_blocks:,}); {most} would fit"
-        )
-    need = max(
-        tokens.required_tokens / geometry.kv_cache_size_tokens,
-        blocks.required_blocks / usable if both else 0.0,
-    )
-    return f"{sequences} sequences need {need:.1f}x the pool; {most} fit"
-
-
 def _capture(experiment: Experiment, rung: Rung) -> str:
     if experiment.engine.capture == "none":
         return "none: the engine runs eager"
@@ -180,16 +91,6 @@ def _capture(experiment: Experiment, rung: Rung) -> str:
         return "implicit: what vLLM resolves is recorded, uncovered widths stay"
     missing = uncovered_widths(rung.capture_sizes, rung.max_num_seqs)
     return f"{list(rung.capture_sizes)}, exact; uncovered widths: {render_widths(missing)}"
-
-
-def _speed(standing: Standing) -> float | None:
-    """Sampled tokens a second of the newest phase here, load excluded."""
-    for bundle in reversed(standing.bundles):
-        totals = bundle.receipt.totals
-        spent_us = totals.stage1_generation_us + totals.stage2_generation_us
-        if spent_us:
-            return totals.sampled_tokens * 1e6 / spent_us
-    return None
 
 
 def _changed(house: House, ask: Ask) -> str:
@@ -216,8 +117,8 @@ def plan_phase(house: House, ask: Ask, work_pool: str) -> PhasePlan:
         ask=ask,
         standing=standing,
         work_pool=work_pool,
-        geometry=expected_geometry(standing),
-        speed_tokens_per_s=_speed(standing),
+        geometry=expected_geometry(house, standing),
+        speed_tokens_per_s=expected_speed(house, standing, ask.thinking_budget_tokens),
         owner=owner_to_ask(standing.registry, work_pool, ask.requester),
         changed=_changed(house, ask),
     )

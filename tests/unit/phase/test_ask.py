@@ -1,11 +1,13 @@
 """Asks, answers and hand-offs: recorded once, rechecked from disk, closed when nobody answers."""
 
+import dataclasses
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from scripted.house import (
     EXPERIMENT,
+    ROOT,
     ScriptedHouse,
     approve,
     ask_for,
@@ -22,9 +24,13 @@ from fitladder.approval.signature import sign
 from fitladder.errors import GoRefused
 from fitladder.phase.ask import close_overdue, decide, hand_over
 from fitladder.phase.dispatch import check_ready, window_go
-from fitladder.phase.plan import expected_geometry, fit_line, plan_phase, render_plan
+from fitladder.phase.expect import expected_geometry, expected_speed, fit_line
+from fitladder.phase.house import House
+from fitladder.phase.plan import plan_phase, render_plan
 from fitladder.phase.run import adopt
-from fitladder.phase.standing import survey
+from fitladder.phase.standing import Standing, survey
+from fitladder.protocol.binding import bind
+from fitladder.protocol.registry import load_registry
 
 PROBE = key_of("probe", 64)
 
@@ -218,7 +224,7 @@ def test_the_plan_says_what_a_reviewer_has_to_know(made: ScriptedHouse) -> None:
 
 def test_an_overcommitted_width_is_said_in_one_line(made: ScriptedHouse) -> None:
     standing = survey(made.house(), EXPERIMENT)
-    geometry = expected_geometry(standing)
+    geometry = expected_geometry(made.house(), standing)
     assert geometry is not None
     rung = standing.experiment.rungs[0]
     assert fit_line(standing.experiment, rung, geometry, 12) == "12 sequences need 2.0x the pool; 6 fit"
@@ -233,3 +239,27 @@ def test_the_forms_schema_carries_the_ask_and_holds_the_hash_as_a_pattern(made: 
     assert "default" not in binding
     assert set(schema["required"]) == {"verdict", "reviewer", "binding_sha256"}
     assert schema["additionalProperties"] is False
+
+
+def test_a_follow_up_on_a_gpu_is_planned_with_what_its_predecessor_recorded(tmp_path: Path) -> None:
+    here = House(ROOT, {"NEXT_ROOT": str(tmp_path / "next")})
+    registry = load_registry(here.params)
+    before = registry.experiment("qwen35_4b_verified_macro_exact_cudagraph_rerun")
+    experiment = before.model_copy(
+        update={"experiment_id": "some_follow_up", "predecessor": before.experiment_id, "kv_rule": "both"}
+    )
+    standing = Standing(registry, experiment, bind(before), tmp_path / "next", (), (), (), ())
+    geometry = expected_geometry(here, standing)
+    assert geometry is not None
+    assert (geometry.block_size_tokens, geometry.kv_cache_size_tokens) == (528, 997888)
+    assert before.experiment_id in geometry.source
+    line = fit_line(experiment, experiment.rungs[0], geometry, 19)
+    # Planned with the registered longest prompt of both arms: ceil(50,726 / 528) = 97 blocks a sequence.
+    assert line.startswith("19 sequences fit: 973,104 of 997,888 tokens (margin 24,784)")
+    assert "told by the live gate" in line
+    speed = expected_speed(here, standing, 49152)
+    assert speed is not None
+    assert round(speed, 3) == 491.396
+    stranger = dataclasses.replace(standing, experiment=experiment.model_copy(update={"predecessor": None}))
+    assert expected_geometry(here, stranger) is None
+    assert expected_speed(here, stranger, 49152) is None

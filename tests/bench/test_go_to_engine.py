@@ -1,0 +1,35 @@
+"""How long from a GO to the construction of the engine, with warm workers? Printed, not judged.
+
+The clock starts when the server takes the form and stops when the engine process is there: launch resumes,
+everything is rechecked, the GO recorded, the phase dispatched, started, authorised, its inputs checked.
+"""
+
+import time
+
+import pytest
+from support.prefect_house import Prefect
+
+from fitladder.orchestrator.runs import resume_run
+
+pytestmark = pytest.mark.server
+REPEATS = 3
+
+
+def test_seconds_from_go_to_engine(prefect_server: Prefect) -> None:
+    prefect = prefect_server
+    prefect.checkout.script(outcomes=["close:20"])
+    seconds = []
+    with prefect.workers("cpu-bench", "gpu-bench"):
+        for _ in range(REPEATS):
+            experiment = prefect.case()
+            waiting = prefect.suspended(prefect.launch(experiment))
+            form = prefect.form(waiting)
+            began = time.perf_counter()
+            resume_run(prefect.api, waiting, form)
+            while not prefect.engines():
+                assert time.perf_counter() - began < 120
+                time.sleep(0.02)
+            seconds.append(time.perf_counter() - began)
+            prefect.wait(prefect.phase(experiment))
+    print(f"\nGO to engine construction, warm workers: {', '.join(f'{one:.1f}' for one in seconds)} s")
+    assert len(seconds) == REPEATS
