@@ -38,7 +38,7 @@ __all__ = ["Session", "deploy", "open_session"]
 
 WORKER_PATIENCE_S = 60.0
 END_PATIENCE_S = 20.0
-FLOWS = ("launch", "handoff", "phase", "scheduled-phase")
+FLOWS = ("launch", "handoff", "phase", "scheduled-phase", "lineage", "study")
 
 
 @dataclass(frozen=True)
