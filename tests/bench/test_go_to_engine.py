@@ -4,6 +4,7 @@ The clock starts when the server takes the form and stops when the engine proces
 everything is rechecked, the GO recorded, the phase dispatched, started, authorised, its inputs checked.
 """
 
+import os
 import time
 
 import pytest
@@ -12,7 +13,7 @@ from support.prefect_house import Prefect
 from fitladder.orchestrator.runs import resume_run
 
 pytestmark = pytest.mark.server
-REPEATS = 3
+REPEATS = int(os.environ.get("FITLADDER_BENCH_REPEATS", "1"))
 
 
 def test_seconds_from_go_to_engine(prefect_server: Prefect) -> None:

@@ -15,7 +15,7 @@ from support.prefect_house import Prefect
 
 from fitladder.errors import LadderRefused
 from fitladder.orchestrator.processes import Child
-from fitladder.orchestrator.runs import FlowRun, create_run, set_state
+from fitladder.orchestrator.runs import create_run, set_state
 from fitladder.orchestrator.setup import CPU_POOL, DEFAULT_SLOT, GPU_POOL, empty_slot, ensure_pool
 
 pytestmark = pytest.mark.server
@@ -36,9 +36,9 @@ class Agents:
             if child is None or child.process.poll() is not None:
                 self.children[name] = self.prefect.worker(CPU_POOL if name == "cpu" else GPU_POOL, name)
 
-    def end_all(self) -> None:
+    def end_all(self, patience_s: float = 20.0) -> None:
         for child in self.children.values():
-            child.end(20.0)
+            child.end(patience_s)
 
 
 @pytest.fixture(scope="module")
@@ -46,19 +46,13 @@ def agents(prefect_server: Prefect) -> Iterator[Agents]:
     agents = Agents(prefect_server, {})
     yield agents
     agents.end_all()
+    prefect_server.settle()
 
 
 @pytest.fixture
 def prefect(prefect_server: Prefect) -> Iterator[Prefect]:
     yield prefect_server
-    for run in _open_runs(prefect_server):
-        set_state(prefect_server.api, run, "CANCELLED", "Cancelled", "the test is over")
-    empty_slot(prefect_server.api, DEFAULT_SLOT)
-
-
-def _open_runs(prefect: Prefect) -> list[FlowRun]:
-    names = [f"case_{number:02d}" for number in range(prefect.cases)]
-    return [run for name in names for run in prefect.phases(name) if not run.is_final]
+    prefect_server.settle()
 
 
 def _wait_gone(prefect: Prefect, limit_s: float = 40.0) -> None:
@@ -150,7 +144,7 @@ def test_case_23_everything_dies_between_question_and_answer_and_a_generation_ou
     os.killpg(agents.children["cpu"].process.pid, signal.SIGKILL)
     prefect.server.process.kill()
     _wait_complete(prefect, running)
-    agents.end_all()
+    agents.end_all(1.0)  # they would look for their server for a minute
     prefect.restart()
     assert prefect.generated(running) == ["probe@64"]
     prefect.checkout.script(outcomes=["close:20"])

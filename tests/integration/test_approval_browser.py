@@ -82,6 +82,7 @@ def test_a_reviewer_approves_one_launch_in_the_interface(prefect_server: Prefect
     assert prefect.kinds(experiment) == ["asked", "go"]
     assert prefect.phase(experiment).state_type == "SCHEDULED"
     assert outside == []
+    prefect.settle()
 
 
 def _leaves(url: str) -> bool:

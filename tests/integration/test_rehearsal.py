@@ -135,6 +135,7 @@ def test_ctrl_c_in_the_middle_of_a_generation_leaves_nothing_running(
     again = rehearse(prefect.checkout, experiment, environment=prefect.checkout.environment)
     refused(again, 7, "preflight only", "clean-demo")
     assert prefect.generated(experiment) == ["probe@64"]
+    prefect.settle()
 
 
 def _workers(home: str) -> list[int]:

@@ -27,9 +27,24 @@ from fitladder.orchestrator.processes import (
     worker_environment,
 )
 from fitladder.orchestrator.rest import PrefectApi
-from fitladder.orchestrator.runs import FlowRun, create_run, flow_runs, input_schema, read_run, resume_run
-from fitladder.orchestrator.session import deploy
-from fitladder.orchestrator.setup import CPU_POOL, DEFAULT_SLOT, GPU_POOL, ensure_pool, ensure_slot
+from fitladder.orchestrator.runs import (
+    FlowRun,
+    create_run,
+    flow_runs,
+    input_schema,
+    read_run,
+    resume_run,
+    set_state,
+)
+from fitladder.orchestrator.session import FLOWS, deploy
+from fitladder.orchestrator.setup import (
+    CPU_POOL,
+    DEFAULT_SLOT,
+    GPU_POOL,
+    empty_slot,
+    ensure_pool,
+    ensure_slot,
+)
 from fitladder.phase.ask import decide, open_ask
 from fitladder.phase.dispatch import check_ready
 from fitladder.phase.house import House
@@ -175,6 +190,18 @@ class Prefect:
         decide(house, ask, filled(ask), datetime.now(UTC))
         ready = check_ready(house, ask, GPU_POOL, datetime.now(UTC))
         return create_run(self.api, "phase/phase", {**ready.parameters, "hands_on": False})
+
+    def settle(self) -> None:
+        """Leave nothing for the next test: no open run, no taken device, no engine."""
+        for flow in FLOWS:
+            for run in flow_runs(self.api, flow):
+                if not run.is_final:
+                    set_state(self.api, run, "CANCELLED", "Cancelled", "the test is over")
+        deadline = time.monotonic() + 30
+        while self.engines():
+            assert time.monotonic() < deadline, "an engine outlives its test"
+            time.sleep(0.1)
+        empty_slot(self.api, DEFAULT_SLOT)
 
     def generating(self, experiment: str) -> None:
         """Return once the experiment's engine was told to generate."""
