@@ -96,10 +96,9 @@ def outcome_of(
 
 
 def _is_adequate(experiment: Experiment, expected: int, counts: Mapping[str, int]) -> bool:
-    limits, samples = experiment.thresholds, counts["samples"]
-    return (
-        samples == expected
-        and limits.unresolved_rate_below.is_above(counts["unresolved_cap_contacts"], samples)
-        and limits.answer_limit_rate_below.is_above(counts["answer_limit_contacts"], samples)
-        and limits.loop_rate_at_most.is_at_least(counts["periodic_loop_contacts"], samples)
+    return counts["samples"] == expected and experiment.thresholds.are_kept(
+        unresolved=counts["unresolved_cap_contacts"],
+        answer_limit=counts["answer_limit_contacts"],
+        loops=counts["periodic_loop_contacts"],
+        samples=expected,
     )

@@ -100,9 +100,12 @@ def _recorded_outcome(experiment: Experiment, phase: dict[str, Any]) -> PhaseOut
         "unresolved_cap_contacts": found["unresolved"],
         "answer_limit_contacts": found["answer_limit_contacts"],
         "periodic_loop_contacts": found["loops"],
-        "adequate": limits.unresolved_rate_below.is_above(found["unresolved"], samples)
-        and limits.answer_limit_rate_below.is_above(found["answer_limit_contacts"], samples)
-        and limits.loop_rate_at_most.is_at_least(found["loops"], samples),
+        "adequate": limits.are_kept(
+            unresolved=found["unresolved"],
+            answer_limit=found["answer_limit_contacts"],
+            loops=found["loops"],
+            samples=samples,
+        ),
     }
     return outcome_of(experiment, audit, receipt_sha256=phase["files"]["receipt"]["sha256"], preemptions=0)
 

@@ -184,6 +184,14 @@ class Thresholds(Frozen):
     answer_limit_rate_below: OpenRate
     loop_rate_at_most: OpenRate
 
+    def are_kept(self, *, unresolved: int, answer_limit: int, loops: int, samples: int) -> bool:
+        """The registered verdict over counts of samples, by integers; no sample keeps nothing."""
+        return (
+            self.unresolved_rate_below.is_above(unresolved, samples)
+            and self.answer_limit_rate_below.is_above(answer_limit, samples)
+            and self.loop_rate_at_most.is_at_least(loops, samples)
+        )
+
 
 class Semantics(Frozen):
     """The three semantic gates, applied only to a selected matrix."""

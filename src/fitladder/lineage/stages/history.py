@@ -77,9 +77,12 @@ def _figures(phase: RecordedPhase, experiment: Experiment) -> PhaseFigures | Non
             ),
             RateFigure("loops", found.loops, float(100 * at_most.value)),
         ),
-        is_adequate=below.is_above(found.unresolved, found.samples)
-        and limits.answer_limit_rate_below.is_above(found.answer_limit_contacts, found.samples)
-        and at_most.is_at_least(found.loops, found.samples),
+        is_adequate=limits.are_kept(
+            unresolved=found.unresolved,
+            answer_limit=found.answer_limit_contacts,
+            loops=found.loops,
+            samples=found.samples,
+        ),
         sampled_tokens=generation.sampled_tokens,
         generation_s=generation.generation_s,
         preemptions=None,
