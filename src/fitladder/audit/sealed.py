@@ -6,7 +6,8 @@ seal is active. It is process-wide, since a thread begun inside a pass would not
 
 What the hook cannot see: files that C or C++ code opens by itself (pyarrow given a path), and
 `_posixsubprocess.fork_exec` called directly. So a content-blind pass reads its bytes with Python's open and
-hands buffers to pyarrow, and computes within `no_new_files`, where the kernel refuses any open at all.
+hands buffers to pyarrow. `no_new_files`, where the kernel refuses any open at all, is there for a pass that
+computes alone; no stage computes within it yet.
 """
 
 import contextlib
