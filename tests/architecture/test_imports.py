@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "fitladder"
 LAYERS = (  # an entry may import its own layer's package and every layer before it
-    ("errors", "canonical", "protocol"),
+    ("errors", "canonical", "chained", "strict_yaml", "protocol"),
     ("inputs", "macros", "prompts", "engine.base", "engine.rows", "engine.seeds", "engine.two_stage"),
     ("gates", "planner", "bundles", "audit", "ladder", "approval", "semantics"),
     ("engine", "lineage", "orchestrator", "phase", "report", "study"),

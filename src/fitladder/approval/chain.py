@@ -4,19 +4,16 @@
 Reading is strict and whole: one bad byte and every later step refuses. Nothing is ever rewritten.
 """
 
-import contextlib
-import fcntl
-import os
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
 from fitladder.approval.clock import Utc
 from fitladder.approval.go import Ask, Closing, Go, Handoff
-from fitladder.canonical import canonical_bytes, parse_json, parse_model, sha256_bytes
+from fitladder.canonical import canonical_bytes, parse_model
+from fitladder.chained import GENESIS, Link, append_bytes, locked, parse_links, refuse_line
 from fitladder.errors import GoRefused
-from fitladder.protocol.experiment import Frozen, Identifier, Sha256
+from fitladder.protocol.experiment import Frozen
 
 __all__ = ["Draft", "Entry", "Kind", "adopt_chain", "append", "chain_path", "load_chain", "parse_chain"]
 
@@ -31,8 +28,7 @@ STATEMENT_OF_KIND: dict[Kind, type[Ask] | type[Go] | type[Handoff] | type[Closin
     "expired": Closing,
     "handoff": Handoff,
 }
-GENESIS = "0" * 64
-LOCK_PATIENCE_S = 20.0
+_WHAT = "the approval chain"
 
 
 class Draft(Frozen):
@@ -45,13 +41,8 @@ class Draft(Frozen):
     identity: Literal["signed", "self-asserted", "self", "derived"]
 
 
-class Entry(Draft):
+class Entry(Link, Draft):
     """One line of the chain."""
-
-    schema_version: Literal[1]
-    experiment_id: Identifier
-    sequence: int
-    previous_sha256: Sha256
 
     def parsed(self) -> Statement:
         """The statement as its own model."""
@@ -62,11 +53,6 @@ class Entry(Draft):
             error=GoRefused,
         )
 
-    @property
-    def sha256(self) -> str:
-        """Digest of the line; the next entry's `previous_sha256`."""
-        return sha256_bytes(canonical_bytes(self))
-
 
 def chain_path(approvals: Path, experiment_id: str) -> Path:
     """Where an experiment's approvals lie below `data/approvals`."""
@@ -75,38 +61,19 @@ def chain_path(approvals: Path, experiment_id: str) -> Path:
 
 def parse_chain(data: bytes, experiment_id: str, *, where: str) -> tuple[Entry, ...]:
     """Every entry, checked: canonical bytes, sequence, links, statements. Raises GoRefused with the line."""
-
-    def broken(number: int, got: object, need: object) -> NoReturn:
-        raise GoRefused(
-            f"{where} line {number}: the approval chain is broken",
-            got=got,
-            need=need,
-            do="restore the file from git or DVC; it is never repaired by hand",
-        )
-
-    entries: list[Entry] = []
-    previous = GENESIS
-    lines = data.split(b"\n")
-    if lines[-1]:
-        broken(len(lines), "a torn last line", "a newline after every entry")
-    for number, line in enumerate(lines[:-1], start=1):
-        document = parse_json(line, where=f"{where} line {number}", error=GoRefused)
-        entry = parse_model(Entry, document, where=f"{where} line {number}", error=GoRefused)
-        if canonical_bytes(entry) != line:
-            broken(number, "a line that is not canonical", "the bytes as they were written")
-        if entry.previous_sha256 != previous:
-            broken(number, f"previous {entry.previous_sha256}", previous)
-        if entry.sequence != number:
-            broken(number, f"sequence {entry.sequence}", number)
+    entries = parse_links(data, Entry, experiment_id, where=where, what=_WHAT, error=GoRefused)
+    for entry in entries:
         statement = entry.parsed()
-        for name in (entry.experiment_id, statement.experiment_id):
-            if name != experiment_id:
-                broken(number, f"experiment {name}", experiment_id)
+        if statement.experiment_id != experiment_id:
+            _broken(where, entry, f"experiment {statement.experiment_id}", experiment_id)
         if isinstance(statement, Go) and (statement.verdict == "GO") != (entry.kind == "go"):
-            broken(number, f"verdict {statement.verdict} recorded as {entry.kind}", "the kind of its verdict")
-        entries.append(entry)
-        previous = sha256_bytes(line)
-    return tuple(entries)
+            got = f"verdict {statement.verdict} recorded as {entry.kind}"
+            _broken(where, entry, got, "the kind of its verdict")
+    return entries
+
+
+def _broken(where: str, entry: Entry, got: str, need: str) -> NoReturn:
+    refuse_line(f"{where} line {entry.sequence}", _WHAT, got=got, need=need, error=GoRefused)
 
 
 def load_chain(path: Path, experiment_id: str) -> tuple[Entry, ...]:
@@ -120,52 +87,6 @@ def load_chain(path: Path, experiment_id: str) -> tuple[Entry, ...]:
     return parse_chain(data, experiment_id, where=str(path))
 
 
-@contextlib.contextmanager
-def _exclusive(path: Path) -> Iterator[int]:
-    """The chain file, open and locked against every other writer on this machine."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
-    except OSError as error:
-        raise GoRefused(f"{path} cannot be opened for appending", got=error.strerror) from error
-    try:
-        deadline = time.monotonic() + LOCK_PATIENCE_S
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    raise GoRefused(
-                        f"{path} stayed locked for {LOCK_PATIENCE_S:.0f} s", do="see who writes approvals"
-                    ) from None
-                time.sleep(0.05)
-            except OSError as error:
-                raise GoRefused(f"no lock to be had on {path}", got=error.strerror) from error
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-def _write(descriptor: int, path: Path, data: bytes) -> None:
-    """All bytes and the folder entry reach the disk, or the torn rest is cut off again."""
-    size = os.fstat(descriptor).st_size
-    try:
-        written = 0
-        while written < len(data):
-            written += os.write(descriptor, data[written:])
-        os.fsync(descriptor)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            os.ftruncate(descriptor, size)
-        raise GoRefused(f"{path} cannot be appended to", got=error.strerror, do="free disk space") from error
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
-
-
 def append(
     path: Path, experiment_id: str, decide: Callable[[tuple[Entry, ...]], Draft | None]
 ) -> tuple[Entry, ...]:
@@ -173,7 +94,7 @@ def append(
 
     Returns the whole chain. `decide` makes a step idempotent: it returns None where its entry stands already.
     """
-    with _exclusive(path) as descriptor:
+    with locked(path, GoRefused) as descriptor:
         entries = parse_chain(path.read_bytes(), experiment_id, where=str(path))
         draft = decide(entries)
         if draft is None:
@@ -187,14 +108,14 @@ def append(
         )
         line = canonical_bytes(entry) + b"\n"
         parse_chain(path.read_bytes() + line, experiment_id, where=str(path))
-        _write(descriptor, path, line)
+        append_bytes(descriptor, path, line, GoRefused)
         return (*entries, entry)
 
 
 def adopt_chain(path: Path, experiment_id: str, received: bytes) -> tuple[Entry, ...]:
     """Take over entries written on another host. One chain must continue the other; a fork is refused."""
     theirs = parse_chain(received, experiment_id, where="the received approval chain")
-    with _exclusive(path) as descriptor:
+    with locked(path, GoRefused) as descriptor:
         own = path.read_bytes()
         mine = parse_chain(own, experiment_id, where=str(path))
         if own.startswith(received):
@@ -207,5 +128,5 @@ def adopt_chain(path: Path, experiment_id: str, received: bytes) -> tuple[Entry,
                 need=mine[at - 1].sha256,
                 do="find out which host wrote approvals beside the launch host",
             )
-        _write(descriptor, path, received[len(own) :])
+        append_bytes(descriptor, path, received[len(own) :], GoRefused)
         return theirs

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from fitladder.errors import LineageError
+from fitladder.strict_yaml import parse_yaml
 
 __all__ = ["load_outputs", "parse_outputs"]
 
@@ -29,8 +28,8 @@ def load_outputs(path: Path, experiment_ids: Sequence[str]) -> dict[str, tuple[s
 
 def parse_outputs(text: str, experiment_ids: Sequence[str], *, where: str) -> dict[str, tuple[str, ...]]:
     """`load_outputs` of text."""
+    document = parse_yaml(text, where=where, error=LineageError)
     try:
-        document = yaml.safe_load(text)
         known: dict[str, Any] = {name: one[name] for one in document.get("vars", ()) for name in one}
         known["experiments"] = list(experiment_ids)
         found: dict[str, tuple[str, ...]] = {}
@@ -40,7 +39,7 @@ def parse_outputs(text: str, experiment_ids: Sequence[str], *, where: str) -> di
                     found[f"{name}@{item}"] = _outputs(stage["do"], {**known, "item": item, "key": item})
             else:
                 found[name] = _outputs(stage, known)
-    except (yaml.YAMLError, KeyError, TypeError, AttributeError) as failure:
+    except (KeyError, TypeError, AttributeError) as failure:
         raise LineageError(f"{where}: stages", got=repr(failure)[:200], need="stages as in Git") from failure
     return found
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from fitladder.errors import LineageError
+from fitladder.strict_yaml import parse_yaml
 
 __all__ = ["LockedPath", "LockedStage", "load_lock", "parse_lock"]
 
@@ -54,15 +53,7 @@ def load_lock(path: Path) -> dict[str, LockedStage]:
 
 def parse_lock(text: str, *, where: str) -> dict[str, LockedStage]:
     """`load_lock` of text. A conflict marker or a broken record is named by line or by field."""
-    for number, line in enumerate(text.splitlines(), start=1):
-        if line.startswith(("<<<<<<<", "=======", ">>>>>>>", "|||||||")):
-            raise LineageError(f"{where} line {number}: merge conflict marker", got=line[:40], do=_RESOLVE)
-    try:
-        document = yaml.load(text, Loader=_UniqueKeys)
-    except yaml.YAMLError as failure:
-        mark = getattr(failure, "problem_mark", None)
-        line = f" line {mark.line + 1}" if mark else ""
-        raise LineageError(f"{where}{line} is no YAML", got=getattr(failure, "problem", failure)) from failure
+    document = parse_yaml(text, where=where, error=LineageError, do=_RESOLVE)
     if document is None:
         return {}
     if not isinstance(document, dict) or document.get("schema") != "2.0":
@@ -71,23 +62,6 @@ def parse_lock(text: str, *, where: str) -> dict[str, LockedStage]:
     if not isinstance(stages, dict):
         raise LineageError(f"{where}: stages", got=type(stages).__name__, need="a mapping by name")
     return {name: _stage(name, body, f"{where}: {name}") for name, body in stages.items()}
-
-
-class _UniqueKeys(yaml.SafeLoader):
-    """YAML whose mappings may not name a key twice: a merge can leave both sides standing."""
-
-
-def _unique(loader: _UniqueKeys, node: yaml.MappingNode) -> dict[Any, Any]:
-    seen: dict[Any, Any] = {}
-    for key_node, value_node in node.value:
-        key = loader.construct_object(key_node, deep=True)
-        if key in seen:
-            raise yaml.constructor.ConstructorError(None, None, f"{key!r} stands twice", key_node.start_mark)
-        seen[key] = loader.construct_object(value_node, deep=True)
-    return seen
-
-
-_UniqueKeys.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _unique)
 
 
 def _stage(name: str, body: Any, where: str) -> LockedStage:

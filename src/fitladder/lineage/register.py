@@ -6,10 +6,9 @@ are kept. It reads two lists and nothing else of the graph.
 
 from pathlib import Path
 
-import yaml
-
 from fitladder.errors import LineageError
 from fitladder.protocol.registry import Registry
+from fitladder.strict_yaml import parse_yaml
 
 __all__ = ["CARRIED", "RECORDED", "check_registered", "load_lists", "parse_lists"]
 
@@ -27,14 +26,11 @@ def load_lists(path: Path) -> dict[str, tuple[str, ...]]:
 
 def parse_lists(text: str, *, where: str) -> dict[str, tuple[str, ...]]:
     """`load_lists` of text; a merge's conflict marker is named by its line."""
-    for number, line in enumerate(text.splitlines(), start=1):
-        if line.startswith(("<<<<<<<", ">>>>>>>")):
-            raise LineageError(f"{where} line {number}: merge conflict marker", do="resolve the merge first")
+    document = parse_yaml(text, where=where, error=LineageError)
     try:
-        document = yaml.safe_load(text)
         named = {name: one[name] for one in document["vars"] for name in one}
         lists = {name: named[name] or [] for name in (CARRIED, RECORDED)}
-    except (yaml.YAMLError, KeyError, TypeError) as failure:
+    except (KeyError, TypeError) as failure:
         raise LineageError(
             f"{where}: vars", got=failure, need=f"the lists {CARRIED} and {RECORDED}"
         ) from failure

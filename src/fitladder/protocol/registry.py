@@ -4,14 +4,14 @@ Parses params.yaml once, at the boundary; everything behind it sees frozen model
 """
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import yaml
 from pydantic import Field
 
 from fitladder.canonical import parse_model
 from fitladder.errors import RegistrationError
 from fitladder.protocol.experiment import Experiment, Frozen, Identifier
+from fitladder.strict_yaml import parse_yaml
 
 __all__ = ["Registry", "Reviewer", "load_registry", "parse_registry"]
 
@@ -42,29 +42,6 @@ class Registry(Frozen):
             ) from None
 
 
-class _UniqueKeys(yaml.SafeLoader):
-    """Plain YAML whose mappings may not name a key twice."""
-
-
-def _unique_mapping(loader: _UniqueKeys, node: yaml.MappingNode) -> dict[Any, Any]:
-    seen: dict[Any, Any] = {}
-    for key_node, value_node in node.value:
-        key, line = loader.construct_object(key_node, deep=True), key_node.start_mark.line + 1
-        if not isinstance(key, str):
-            raise RegistrationError(
-                f"params.yaml line {key_node.start_mark.line + 1}: a key is no text",
-                got=repr(key),
-                need="a name",
-            )
-        if key in seen:
-            raise RegistrationError(f"params.yaml line {line}: key {key!r} stands twice", need="it once")
-        seen[key] = loader.construct_object(value_node, deep=True)
-    return seen
-
-
-_UniqueKeys.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _unique_mapping)
-
-
 def load_registry(path: Path) -> Registry:
     """Read and check params.yaml. Raises RegistrationError with the line or the field."""
     try:
@@ -78,19 +55,7 @@ def load_registry(path: Path) -> Registry:
 
 def parse_registry(text: str) -> Registry:
     """`load_registry` of text."""
-    for number, line in enumerate(text.splitlines(), start=1):
-        if line.startswith(("<<<<<<<", ">>>>>>>")):
-            raise RegistrationError(
-                f"params.yaml line {number}: merge conflict marker", do="resolve the merge first"
-            )
-    try:
-        document = yaml.load(text, Loader=_UniqueKeys)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f" line {mark.line + 1}" if mark else ""
-        raise RegistrationError(
-            f"params.yaml{line} is no YAML", got=getattr(error, "problem", error)
-        ) from error
+    document = parse_yaml(text, where="params.yaml", error=RegistrationError)
     if not isinstance(document, dict):
         raise RegistrationError("params.yaml holds no mapping", got=type(document).__name__)
     sections = document.get("experiments")

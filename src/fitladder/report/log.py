@@ -3,34 +3,27 @@
 `data/log/<experiment>.jsonl`. It decides nothing and is never rewritten; a broken chain refuses to be read.
 """
 
-import fcntl
-import os
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
 from fitladder.approval.clock import Utc
-from fitladder.canonical import canonical_bytes, parse_json, parse_model, sha256_bytes
+from fitladder.canonical import canonical_bytes
+from fitladder.chained import GENESIS, Link, append_bytes, locked, parse_links
 from fitladder.errors import LineageError, UsageError
-from fitladder.protocol.settings import Frozen, Identifier, Sha256
 from fitladder.report.view import LogLine
 from fitladder.report.words import visible
 
 __all__ = ["append_log", "load_log", "log_path", "parse_log"]
 
-GENESIS = "0" * 64
 MAX_CHARACTERS = 4000
 
 
-class _Line(Frozen):
-    schema_version: Literal[1]
-    experiment_id: Identifier
-    sequence: Annotated[int, Field(ge=1)]
+class _Line(Link):
     recorded: Utc
     author: Annotated[str, Field(min_length=1, max_length=120)]
     text: Annotated[str, Field(min_length=1, max_length=MAX_CHARACTERS)]
-    previous_sha256: Sha256
 
 
 def log_path(data_dir: Path, experiment_id: str) -> Path:
@@ -52,29 +45,8 @@ def load_log(data_dir: Path, experiment_id: str) -> tuple[LogLine, ...]:
 
 def parse_log(data: bytes, experiment_id: str, *, where: str) -> tuple[LogLine, ...]:
     """`load_log` of bytes."""
-    lines = data.split(b"\n")
-    if lines[-1]:
-        raise LineageError(
-            f"{where} line {len(lines)} is torn", need="a newline after every line", do="restore it from git"
-        )
-    found: list[LogLine] = []
-    previous = GENESIS
-    for number, raw in enumerate(lines[:-1], start=1):
-        place = f"{where} line {number}"
-        line = parse_model(
-            _Line, parse_json(raw, where=place, error=LineageError), where=place, error=LineageError
-        )
-        for name, got, need in (
-            ("bytes", raw, canonical_bytes(line)),
-            ("previous_sha256", line.previous_sha256, previous),
-            ("sequence", line.sequence, number),
-            ("experiment_id", line.experiment_id, experiment_id),
-        ):
-            if got != need:
-                raise LineageError(f"{place}: the log's chain is broken at {name}", got=got, need=need)
-        previous = sha256_bytes(raw)
-        found.append(LogLine(number, line.recorded, line.author, line.text, previous))
-    return tuple(found)
+    lines = parse_links(data, _Line, experiment_id, where=where, what="the log's chain", error=LineageError)
+    return tuple(LogLine(one.sequence, one.recorded, one.author, one.text, one.sha256) for one in lines)
 
 
 def append_log(data_dir: Path, experiment_id: str, text: str, *, author: str, recorded: str) -> LogLine:
@@ -84,13 +56,7 @@ def append_log(data_dir: Path, experiment_id: str, text: str, *, author: str, re
         raise UsageError("log text", got=f"{len(words)} characters", need=f"1 to {MAX_CHARACTERS}")
     if not author.strip() or len(author) > 120:
         raise UsageError("log author", got=repr(author[:130]), need="a name of 1 to 120 characters; see --by")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
-    except OSError as error:
-        raise LineageError(f"{path} cannot be opened for appending", got=error.strerror) from error
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+    with locked(path, LineageError) as handle:
         lines = parse_log(path.read_bytes(), experiment_id, where=str(path))
         line = _Line(
             schema_version=1,
@@ -101,24 +67,5 @@ def append_log(data_dir: Path, experiment_id: str, text: str, *, author: str, re
             text=words,
             previous_sha256=lines[-1].sha256 if lines else GENESIS,
         )
-        _write_whole(handle, canonical_bytes(line) + b"\n")
-    except OSError as error:
-        raise LineageError(
-            f"{path} cannot be appended to", got=error.strerror, do="free disk space"
-        ) from error
-    finally:
-        os.close(handle)
+        append_bytes(handle, path, canonical_bytes(line) + b"\n", LineageError)
     return load_log(data_dir, experiment_id)[-1]
-
-
-def _write_whole(handle: int, data: bytes) -> None:
-    """All bytes reach the disk, or none stay."""
-    size = os.fstat(handle).st_size
-    try:
-        written = 0
-        while written < len(data):
-            written += os.write(handle, data[written:])
-        os.fsync(handle)
-    except OSError:
-        os.ftruncate(handle, size)
-        raise

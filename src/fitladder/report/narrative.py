@@ -12,12 +12,11 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from fitladder.errors import InputRefused
 from fitladder.report.facts import NotRun
 from fitladder.report.view import Narrative
 from fitladder.report.words import NOT_RUN, count, fixed, percent, sizes
+from fitladder.strict_yaml import read_yaml
 
 __all__ = ["fill", "load_narrative", "parse_narrative"]
 
@@ -32,12 +31,9 @@ _KINDS = ("experiment", "rehearsal")
 
 def load_narrative(path: Path, facts: Mapping[str, Any]) -> Narrative:
     """`parse_narrative` of a file. Raises InputRefused with the path where it is absent or broken."""
-    try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise InputRefused(f"{path} is absent", need="the authored fields of this experiment") from error
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
-        raise InputRefused(f"{path} cannot be read", got=error) from error
+    if not path.exists():
+        raise InputRefused(f"{path} is absent", need="the authored fields of this experiment")
+    document = read_yaml(path, error=InputRefused)
     return parse_narrative(document, facts, where=str(path))
 
 

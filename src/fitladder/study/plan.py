@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-import yaml
 from pydantic import Field, model_validator
 
 from fitladder.canonical import canonical_sha256, parse_model
@@ -18,6 +17,7 @@ from fitladder.engine.seeds import stage1_seed
 from fitladder.errors import FitladderError, InputRefused, RegistrationError
 from fitladder.protocol.capture import check_capture_list, covering_capture_list
 from fitladder.protocol.experiment import Count, Frozen, Identifier, TokenId
+from fitladder.strict_yaml import parse_yaml
 from fitladder.study.draw import draw_integers, draw_order
 
 __all__ = ["Cell", "Comparison", "Kind", "Study", "Unit", "Workload", "load_study", "parse_study"]
@@ -206,10 +206,7 @@ def load_study(path: Path) -> Study:
 
 def parse_study(text: str, *, where: str) -> Study:
     """A study out of YAML (or JSON). In a cell entry a factor may be a list: the entry is their product."""
-    try:
-        document = yaml.safe_load(text)
-    except yaml.YAMLError as failure:
-        raise RegistrationError(f"{where} is no YAML", got=failure) from failure
+    document = parse_yaml(text, where=where, error=RegistrationError)
     if not isinstance(document, dict) or not isinstance(document.get("cells"), list):
         raise RegistrationError(where, got=type(document).__name__, need="a study with a list of cells")
     cells = [cell for entry in document["cells"] for cell in _expanded(entry, where)]

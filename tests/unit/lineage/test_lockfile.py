@@ -54,7 +54,7 @@ def test_case_27_conflict_markers_are_refused_with_their_line(marker: str, line:
         (
             "      md5: bb.dir\n",
             "      md5: bb.dir\n      md5: cc.dir\n",
-            "line 19 is no YAML: got 'md5' stands twice",
+            "line 19 is no YAML: got the key 'md5' stands twice",
         ),
         (
             "    - path: data/bundles/x\n",

@@ -83,12 +83,12 @@ def test_overlapping_roots_are_refused_in_either_direction(edited: Callable[...,
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("experiments:\n  a: 1\n  a: 2\n", "line 3: key 'a' stands twice"),
+        ("experiments:\n  a: 1\n  a: 2\n", "line 3 is no YAML: got the key 'a' stands twice"),
         ("experiments: [\n", "is no YAML"),
         ("- 1\n", "no mapping"),
         ("reviewers: []\n<<<<<<< HEAD\n", "line 2: merge conflict"),
         ("experiments: {}\nreviewers: []\n", "gpu_owners"),
-        ("experiments:\n  1: {}\n", "a key is no text"),
+        ("experiments:\n  1: {}\n", "the key 1 is no text"),
     ],
 )
 def test_a_broken_file_is_one_line(text: str, message: str) -> None:

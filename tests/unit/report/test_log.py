@@ -51,7 +51,7 @@ def test_case_16_a_torn_line_is_never_joined(tmp_path: Path) -> None:
     path = log_path(tmp_path, ID)
     torn = path.read_bytes() + b'{"schema_ver'
     path.write_bytes(torn)
-    with pytest.raises(LineageError, match="line 2 is torn"):
+    with pytest.raises(LineageError, match="line 2: the log's chain is broken: got a torn last line"):
         write(tmp_path)
     assert path.read_bytes() == torn
 

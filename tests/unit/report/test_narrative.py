@@ -120,7 +120,7 @@ def test_an_absent_or_broken_file_names_itself(tmp_path: Any) -> None:
     with pytest.raises(InputRefused, match=r"words\.yaml is absent"):
         load_narrative(path, FACTS)
     path.write_text("title: [")
-    with pytest.raises(InputRefused, match=r"words\.yaml cannot be read"):
+    with pytest.raises(InputRefused, match=r"words\.yaml line 1 is no YAML"):
         load_narrative(path, FACTS)
     path.write_text(yaml.safe_dump({"title": "only"}))
     with pytest.raises(InputRefused, match="authored fields"):
