@@ -3,6 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
+MAKEFLAGS += -j2  # the two environments install side by side
 
 export PYTHON ?= $(shell command -v python3.11 || command -v python3)
 EXPERIMENT ?= smollm2_135m_cpu_rehearsal
