@@ -9,7 +9,7 @@ from fitladder.planner.admission import SpacedAdmission
 from fitladder.planner.pool import Pool
 from fitladder.planner.safety import ActiveSequence, earliest_safe_step
 from fitladder.planner.simulate import Request, simulate
-from fitladder.planner.spacing import plan_starts
+from fitladder.planner.spacing import cheapest_starts
 
 LENGTH = 24  # the budget of the sequences drawn here
 
@@ -75,10 +75,11 @@ def runs(draw: st.DrawFn) -> tuple[Pool, list[Request], int, int]:
 
 
 @settings(max_examples=300)
-@given(runs())
-def test_spaced_admission_never_preempts(case: tuple[Pool, list[Request], int, int]) -> None:
+@given(runs(), st.integers(0, 40))
+def test_spaced_admission_never_preempts(case: tuple[Pool, list[Request], int, int], cost: int) -> None:
     pool, requests, width, batched = case
-    policy = SpacedAdmission(pool, [one.prompt_tokens for one in requests], LENGTH, width, batched)
+    prompts = [one.prompt_tokens for one in requests]
+    policy = SpacedAdmission(pool, prompts, LENGTH, width, batched, cost)
     result = simulate(
         requests,
         pool,
@@ -93,11 +94,11 @@ def test_spaced_admission_never_preempts(case: tuple[Pool, list[Request], int, i
     assert result.peak_width <= width
 
 
-@given(runs())
-def test_a_plan_holds_at_every_step(case: tuple[Pool, list[Request], int, int]) -> None:
+@given(runs(), st.integers(0, 40))
+def test_a_plan_holds_at_every_step(case: tuple[Pool, list[Request], int, int], cost: int) -> None:
     pool, requests, width, _ = case
     prompts = [one.prompt_tokens for one in requests]
-    starts = plan_starts(prompts, LENGTH, pool, width)
+    starts = cheapest_starts(prompts, LENGTH, pool, width, cost)
     assert starts[0] == 0
     assert list(starts) == sorted(starts)
     for step in range(starts[-1] + LENGTH):

@@ -30,7 +30,7 @@ from fitladder.engine.sampling import sampling_parameters
 from fitladder.engine.seeds import check_seeds
 from fitladder.engine.step_loop import Submission, count_steps, run_steps
 from fitladder.errors import EngineFailed
-from fitladder.planner.admission import AdmissionPolicy, SpacedAdmission
+from fitladder.planner.admission import AdmissionPolicy, spaced_admission
 from fitladder.planner.pool import Pool
 
 __all__ = ["VllmEngine", "build"]
@@ -48,7 +48,7 @@ class VllmEngine:
         engine_args: dict[str, Any],
         *,
         parameters: dict[str, Any],
-        admission: Literal["worst_case", "spaced"] = "worst_case",
+        admission: Literal["worst_case", "spaced", "spaced_groups"] = "worst_case",
         environment: Mapping[str, str] | None = None,
         lock_path: str | None = None,
         progress_interval_s: float = 1.0,
@@ -91,9 +91,15 @@ class VllmEngine:
         return self._runtime
 
     def generate(
-        self, requests: Sequence[SampleRequest], on_progress: Callable[[Progress], None]
+        self,
+        requests: Sequence[SampleRequest],
+        on_progress: Callable[[Progress], None],
+        policy: AdmissionPolicy | None = None,
     ) -> list[Completion]:
-        """Sample all requests to their end. Raises RegistrationError on seeds, EngineFailed on lost ones."""
+        """Sample all requests to their end; `policy` stands in for the engine's own admission (a warm-up).
+
+        Raises RegistrationError on seeds, EngineFailed on lost samples.
+        """
         check_seeds(requests)
         samples = [(request, index) for request in requests for index in range(request.n)]
         submissions = [
@@ -116,7 +122,7 @@ class VllmEngine:
                 self.llm.llm_engine,
                 self._scheduler,
                 submissions,
-                policy=self._policy(submissions),
+                policy=policy or self._policy(submissions),
                 counts=self._counts,
                 on_progress=on_progress,
                 progress_interval_s=self._interval_s,
@@ -207,13 +213,14 @@ class VllmEngine:
         if self._admission == "worst_case":  # vLLM's own scheduler and max_num_seqs are the policy
             return None
         facts = self._facts
-        return SpacedAdmission(
-            pool=Pool(
+        return spaced_admission(
+            self._admission,
+            Pool(
                 usable_blocks=facts.num_blocks - facts.null_blocks,
                 block_size_tokens=facts.block_size_tokens or 0,
                 mamba_groups=facts.mamba_groups,
             ),
-            prompt_tokens=[one.prompt_tokens for one in submissions],
+            [one.prompt_tokens for one in submissions],
             max_new_tokens=max(one.max_tokens for one in submissions),
             max_num_seqs=facts.max_num_seqs,
             max_num_batched_tokens=facts.max_num_batched_tokens,

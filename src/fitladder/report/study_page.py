@@ -143,7 +143,7 @@ def _bar(cell: CellResult) -> StudyCell:
     seen = cell.observed
     return StudyCell(
         label=f"{cell.cell.width} wide, {cell.cell.capture}"
-        + (", spaced" if cell.cell.admission == "spaced" else ""),
+        + ("" if cell.cell.admission == "worst_case" else ", spaced"),
         width=cell.cell.width,
         capture=cell.cell.capture,
         pool_blocks=cell.cell.pool_blocks,

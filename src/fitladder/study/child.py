@@ -15,6 +15,7 @@ from fitladder.engine.child import STOP, Commands, Events, serve_process
 from fitladder.engine.vllm import VllmEngine
 from fitladder.errors import EngineFailed
 from fitladder.study.request import CellRequest, load_cell_request
+from fitladder.study.warmup import stairs
 
 __all__ = ["WORDS"]
 
@@ -36,7 +37,7 @@ def _run(request_path: Path, events: Events, commands: Commands) -> int:
             facts=engine.facts().model_dump(mode="json"),
             runtime=engine.runtime().model_dump(mode="json"),
         )
-        engine.generate(request.requests(request.workload.warmup_tokens), _unheard)
+        _warm_up(engine, request)
         events.send("ready")
         samples = request.requests(request.workload.sampled_tokens)
         while (word := commands.get()) != STOP:
@@ -44,6 +45,16 @@ def _run(request_path: Path, events: Events, commands: Commands) -> int:
     finally:
         engine.close()
     return 0
+
+
+def _warm_up(engine: VllmEngine, request: CellRequest) -> None:
+    """The workload with few tokens; where kernels are compiled as batches first need them, those too."""
+    few = request.requests(request.workload.warmup_tokens)
+    engine.generate(few, _unheard)
+    if engine.facts().device == "cuda":
+        engine.generate_bare(few)
+        for one in stairs(request.workload, request.sampling, request.cell.width):
+            engine.generate(one.requests, _unheard, one.policy)
 
 
 def _measure(

@@ -108,7 +108,7 @@ class Cell(Frozen):
     width: Count
     capture: Literal["exact", "implicit", "none"]
     pool_blocks: Count
-    admission: Literal["worst_case", "spaced"]
+    admission: Literal["worst_case", "spaced", "spaced_groups"]
     samples: Count
     capture_sizes: tuple[Count, ...] | None
     bare: bool

@@ -10,7 +10,7 @@ from typing import Literal
 
 from fitladder.engine.base import EngineFacts
 from fitladder.errors import FitladderError, GateRefused
-from fitladder.planner.admission import SpacedAdmission
+from fitladder.planner.admission import spaced_admission
 from fitladder.planner.pool import Pool
 from fitladder.planner.simulate import Request, SimulatedRun, simulate
 from fitladder.planner.steptime import Measured, StepTime, fit_step_time
@@ -55,9 +55,9 @@ def simulate_cell(study: Study, cell: Cell, facts: EngineFacts) -> SimulatedRun:
     pool = live_pool(facts)
     limits = {"max_num_seqs": facts.max_num_seqs, "max_num_batched_tokens": facts.max_num_batched_tokens}
     policy = (
-        SpacedAdmission(pool=pool, prompt_tokens=lengths, max_new_tokens=length, **limits)
-        if cell.admission == "spaced"
-        else None
+        None
+        if cell.admission == "worst_case"
+        else spaced_admission(cell.admission, pool, lengths, max_new_tokens=length, **limits)
     )
     requests = [Request(prompt, length) for prompt in lengths]
     return simulate(requests, pool, policy=policy, max_new_tokens=length, **limits)

@@ -14,7 +14,7 @@ __all__ = ["cell_label", "render_interval", "verdict"]
 def cell_label(cell: Cell) -> str:
     """A cell in words, for tables and charts."""
     graphs = {"exact": "exact graphs", "implicit": "implicit graphs", "none": "no graphs"}[cell.capture]
-    admission = ", spaced" if cell.admission == "spaced" else ""
+    admission = "" if cell.admission == "worst_case" else f", {cell.admission.replace('_', ' in ')}"
     return f"{cell.width} wide, {graphs}, {cell.pool_blocks} blocks{admission}, {cell.samples} samples"
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from fitladder.errors import GateRefused
 from fitladder.planner.pool import Pool
-from fitladder.planner.spacing import lower_bound_steps, plan_starts, plan_steps
+from fitladder.planner.spacing import cheapest_starts, lower_bound_steps, plan_starts, plan_steps
 
 POOL = Pool(229, 528, 3)
 BASE_ARM = (978, 990, 980, 986, 974, 980, 975, 985, 987, 984, 982, 983)  # registered prompt lengths
@@ -40,6 +40,27 @@ def test_a_plan_never_exceeds_pool_or_width(width: int) -> None:
         assert sum(s <= step < e for s, e in zip(starts, ends, strict=True)) <= width
 
 
+@pytest.mark.parametrize("group", [2, 3, 7, 20])
+def test_groups_start_together_and_never_exceed_the_pool(group: int) -> None:
+    prompts = [BASE_ARM[i % 12] for i in range(50)]
+    starts = plan_starts(prompts, 3_072, POOL, 24, group)
+    assert len(set(starts)) <= -(-50 // group)
+    assert list(starts) == sorted(starts)
+    for end in (start + 3_072 for start in starts):
+        assert in_use(prompts, starts, 3_072, POOL, end - 1) <= 229
+        assert sum(s < end <= s + 3_072 for s in starts) <= 24
+
+
+def test_a_price_on_starts_buys_fewer_of_them() -> None:
+    """The H200 cell: 133 blocks, 144 samples of 650 tokens; alone each would start in one of 91 steps."""
+    prompts, pool = [BASE_ARM[i % 12] for i in range(144)], Pool(133, 528, 3)
+    single, priced = (cheapest_starts(prompts, 650, pool, 64, cost) for cost in (0, 9))
+    assert single == plan_starts(prompts, 650, pool, 64)
+    assert (plan_steps(single, 650), len(set(single))) == (4_550, 91)
+    assert (plan_steps(priced, 650), len(set(priced))) == (4_605, 14)
+    assert priced == plan_starts(prompts, 650, pool, 64, group=7)
+
+
 def test_nothing_to_plan() -> None:
     assert plan_starts([], 3_072, POOL, 64) == ()
     assert plan_steps([], 3_072) == 0
@@ -49,5 +70,9 @@ def test_nothing_to_plan() -> None:
 def test_refusals() -> None:
     with pytest.raises(GateRefused, match="max_num_seqs"):
         plan_starts([1], 1, POOL, 0)
+    with pytest.raises(GateRefused, match="start group"):
+        plan_starts([1] * 4, 1, POOL, 3, group=4)
+    with pytest.raises(GateRefused, match=r"start group.*231 blocks"):
+        plan_starts([990] * 21, 3_072, POOL, 64, group=21)
     with pytest.raises(GateRefused, match="exceeds the pool"):
         plan_starts([1], 226 * 528 + 1, POOL, 64)

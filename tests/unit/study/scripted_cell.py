@@ -15,7 +15,7 @@ from typing import Any
 from fitladder.engine.base import EngineFacts, RuntimeFacts
 from fitladder.engine.child import STOP, Commands, Events, serve_process
 from fitladder.errors import EngineFailed
-from fitladder.planner.admission import SpacedAdmission
+from fitladder.planner.admission import spaced_admission
 from fitladder.planner.pool import Pool
 from fitladder.planner.simulate import Request, simulate
 from fitladder.study.request import CellRequest, load_cell_request
@@ -71,7 +71,11 @@ def run(request_path: Path, events: Events, commands: Commands) -> int:
         "max_num_batched_tokens": request.engine_args["max_num_batched_tokens"],
     }
     pool = Pool(cell.pool_blocks - 1, BLOCK)
-    policy = SpacedAdmission(pool, lengths, sampled, **limits) if cell.admission == "spaced" else None
+    policy = (
+        None
+        if cell.admission == "worst_case"
+        else spaced_admission(cell.admission, pool, lengths, max_new_tokens=sampled, **limits)
+    )
     done = simulate(
         [Request(one, sampled) for one in lengths], pool, policy=policy, max_new_tokens=sampled, **limits
     )

@@ -1,0 +1,70 @@
+"""Which batches must an engine have met before its speed is measured? Every kernel's, not only its graphs'.
+
+Triton compiles a kernel anew where a count becomes 1 or a multiple of 16, and a batch that prefills replays
+no graph: widths, prefills and tokens of all three kinds are met here. Pure; it knows no engine.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fitladder.engine.base import SampleRequest
+from fitladder.planner.safety import ActiveSequence
+from fitladder.study.plan import StudySampling, Workload
+
+__all__ = ["Staircase", "Stairs", "stairs"]
+
+SPECIAL = 16  # counts that are a multiple of it, or 1, have kernels of their own
+PLATEAU_TOKENS = 8
+
+
+@dataclass
+class Staircase:
+    """An admission policy: `group` sequences a step until all have started, so every width decodes and
+    prefills once, going up; with equal lengths they end in the same order, and every width decodes again.
+    """
+
+    group: int
+    step: int = -1
+    started: int = 0
+
+    def next_step(
+        self, now_step: int, active: Sequence[ActiveSequence], waiting_prompt_tokens: Sequence[int]
+    ) -> int | None:
+        """Now, for `group` of them; then the next step."""
+        if now_step != self.step:
+            self.step, self.started = now_step, 0
+        if self.started == self.group:
+            return now_step + 1
+        self.started += 1
+        return now_step
+
+    def record_end(self, ended: ActiveSequence) -> None:
+        """Ends free nothing that it waits for."""
+
+
+@dataclass(frozen=True)
+class Stairs:
+    """One warm-up run: requests, and how they enter."""
+
+    requests: list[SampleRequest]
+    policy: Staircase
+
+
+def stairs(workload: Workload, sampling: StudySampling, width: int) -> list[Stairs]:
+    """Runs of `width` samples each, a few seconds together. No prompt is longer than the workload's.
+
+    One a step as they are; with prompts, then with whole batches, a multiple of 16 long; two and 16 a step.
+    """
+    lengths = workload.prompt_lengths(width)
+    aligned = [max(1, one - one % SPECIAL) for one in lengths]
+    whole = [max(1, one - (one + decodes) % SPECIAL) for decodes, one in enumerate(lengths)]
+    runs = [(lengths, 1), (aligned, 1), (whole, 1), (lengths, 2), (lengths, SPECIAL)]
+    return [
+        Stairs(
+            workload.model_copy(update={"prompt_tokens": tuple(prompts)}).requests(
+                width, sampling.run_seed, width + PLATEAU_TOKENS
+            ),
+            Staircase(group),
+        )
+        for prompts, group in runs
+    ]
