@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from fitladder.orchestrator.processes import worker_command, worker_environment
+from fitladder.orchestrator.processes import hear_signals, worker_command, worker_environment
 from fitladder.orchestrator.rest import api_from_environment
 from fitladder.orchestrator.setup import CPU_POOL, DEFAULT_SLOT, GPU_POOL, ensure_pool, ensure_slot
 from fitladder.phase.house import house_here
@@ -35,4 +35,5 @@ def agent(
     takes = "launches and lineage" if cpu else f"approved phases, one at a time, on {slot}"
     typer.echo(f"agent of {work_pool} at {api.url}: takes {takes}, with {house.folder}")
     os.chdir(house.folder)
+    hear_signals()
     os.execve(command[0], command, environment)

@@ -12,14 +12,27 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from fitladder.errors import EnvironmentNotReady
 from fitladder.orchestrator.rest import PrefectApi
 
-__all__ = ["Child", "free_port", "server_environment", "start_server", "start_worker", "worker_environment"]
+__all__ = [
+    "Child",
+    "end_all",
+    "free_port",
+    "hear_signals",
+    "last_line",
+    "server_environment",
+    "start",
+    "start_server",
+    "start_worker",
+    "wait_healthy",
+    "worker_command",
+    "worker_environment",
+]
 
 SERVER_PATIENCE_S = 90.0
 PR_SET_PDEATHSIG = 1
@@ -47,6 +60,7 @@ class Child:
     name: str
     process: "subprocess.Popen[bytes]"
     log: Path
+    told: bool = False
 
     def check_alive(self) -> None:
         """Raises EnvironmentNotReady with the end of its log where it is gone."""
@@ -57,16 +71,37 @@ class Child:
                 do=f"see {self.log}",
             )
 
+    def terminate(self) -> None:
+        """SIGTERM to the group, once: Prefect takes a second one for SIGKILL."""
+        if not self.told:
+            self.told = True
+            self._signal(signal.SIGTERM)
+
     def end(self, patience_s: float) -> None:
         """SIGTERM to the group, then SIGKILL to what is left. Safe to call again."""
-        for number, wait_s in ((signal.SIGTERM, patience_s), (signal.SIGKILL, 5.0)):
-            if not _group_lives(self.process):
-                return
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.process.pid, number)
-            deadline = time.monotonic() + wait_s
-            while _group_lives(self.process) and time.monotonic() < deadline:
-                time.sleep(0.05)
+        self.terminate()
+        self._wait(patience_s)
+        if _group_lives(self.process):
+            self._signal(signal.SIGKILL)
+            self._wait(5.0)
+
+    def _signal(self, number: int) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, number)
+
+    def _wait(self, patience_s: float) -> None:
+        deadline = time.monotonic() + patience_s
+        while _group_lives(self.process) and time.monotonic() < deadline:
+            time.sleep(0.05)
+
+
+def end_all(children: Sequence[Child], patience_s: float) -> None:
+    """End several at once, so that none waits for another's patience."""
+    for child in children:
+        child.terminate()
+    deadline = time.monotonic() + patience_s
+    for child in children:
+        child.end(max(0.0, deadline - time.monotonic()))
 
 
 def _group_lives(process: "subprocess.Popen[bytes]") -> bool:
@@ -87,13 +122,24 @@ def last_line(path: Path) -> str:
     return next((line.strip()[:300] for line in reversed(lines) if line.strip()), "nothing logged")
 
 
-def _die_with_parent() -> None:
-    """In the child, before exec: end when the parent does, on Linux; elsewhere our own care must do."""
+def hear_signals() -> None:
+    """Undo what a shell did to its background jobs: a worker that ignores SIGINT ignores SIGTERM too.
+
+    Prefect's worker turns the SIGTERM it is ended with into a SIGINT for itself.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _before_exec() -> None:
+    """In the child: hear us, and end when the parent does, on Linux; elsewhere our own care must do."""
+    hear_signals()
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
-def _start(name: str, command: list[str], environment: Mapping[str, str], log: Path, folder: Path) -> Child:
+def start(name: str, command: list[str], environment: Mapping[str, str], log: Path, folder: Path) -> Child:
+    """A child in a process group of its own, its output in `log`."""
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as stream:
         process = subprocess.Popen(
@@ -104,7 +150,7 @@ def _start(name: str, command: list[str], environment: Mapping[str, str], log: P
             env=dict(environment),
             cwd=folder,
             start_new_session=True,
-            preexec_fn=_die_with_parent,  # noqa: PLW1509 - we start children before any thread
+            preexec_fn=_before_exec,  # noqa: PLW1509 - we start children before any thread
         )
     return Child(name, process, log)
 
@@ -150,9 +196,7 @@ def start_server(
                 f"port {port} is taken", got=error.strerror, do="name another one, or stop who uses it"
             ) from error
     command = [sys.executable, "-m", "prefect", "server", "start", "--host", host, "--port", str(port)]
-    child = _start(
-        "Prefect server", command, server_environment(environment, home), home / "server.log", home
-    )
+    child = start("Prefect server", command, server_environment(environment, home), home / "server.log", home)
     reach = "127.0.0.1" if host == "0.0.0.0" else host
     return child, PrefectApi(f"http://{reach}:{port}/api", environment.get("PREFECT_API_AUTH_STRING"))
 
@@ -183,4 +227,4 @@ def start_worker(
     work_pool: str, name: str, limit: int, environment: Mapping[str, str], *, log: Path, checkout: Path
 ) -> Child:
     """A worker process; it is ready once the pool says so."""
-    return _start(f"worker {name}", worker_command(work_pool, name, limit), environment, log, checkout)
+    return start(f"worker {name}", worker_command(work_pool, name, limit), environment, log, checkout)

@@ -15,6 +15,7 @@ from pathlib import Path
 from fitladder.errors import EnvironmentNotReady
 from fitladder.orchestrator.processes import (
     Child,
+    end_all,
     free_port,
     last_line,
     start_server,
@@ -118,6 +119,8 @@ def open_session(
         if children:
             empty_slot(api, DEFAULT_SLOT)
         logs = home
+        workers: list[Child] = []
+        stack.callback(end_all, workers, END_PATIENCE_S)
         for pool, limit in ((CPU_POOL, 4), (GPU_POOL, 1)):
             environment = worker_environment(
                 house.environment, api, house.folder, work_pool=pool, slot=DEFAULT_SLOT
@@ -126,8 +129,8 @@ def open_session(
             worker = start_worker(
                 pool, f"rehearsal-{pool}", limit, environment, log=logs / f"{pool}.log", checkout=house.folder
             )
-            stack.callback(worker.end, END_PATIENCE_S)
-            children.append(worker)
+            workers.append(worker)
+        children += workers
         deploy(house, api, logs / "deploy.log")
         session = Session(api, tuple(children))
         _wait_ready(session)

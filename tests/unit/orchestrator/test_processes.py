@@ -1,0 +1,57 @@
+"""Children that a program starts hear it, whatever its shell did to it, and all end when they are told to."""
+
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fitladder.orchestrator.processes import Child, end_all, start
+
+# As Prefect's worker does: SIGTERM becomes a SIGINT for itself, and only that one ends it.
+WORKER = """
+import os, signal, sys, time
+signal.signal(signal.SIGTERM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
+print("ready", flush=True)
+try:
+    time.sleep(60)
+except KeyboardInterrupt:
+    time.sleep(float(sys.argv[1]))
+    sys.exit(7)
+"""
+
+
+@pytest.fixture
+def deaf() -> Iterator[None]:
+    """SIGINT is ignored, as in a background job of a shell."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def worker(folder: Path, name: str, takes_s: float = 0.0) -> Child:
+    log = folder / f"{name}.log"
+    child = start(name, [sys.executable, "-c", WORKER, str(takes_s)], {}, log, folder)
+    deadline = time.monotonic() + 20
+    while "ready" not in log.read_text():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    return child
+
+
+@pytest.mark.usefixtures("deaf")
+def test_a_worker_started_in_the_background_ends_when_it_is_told_to(tmp_path: Path) -> None:
+    child = worker(tmp_path, "one")
+    child.end(10.0)
+    assert child.process.returncode == 7
+    child.end(10.0)
+
+
+def test_several_end_at_once_and_what_does_not_is_killed(tmp_path: Path) -> None:
+    children = [worker(tmp_path, f"n{number}", takes_s) for number, takes_s in enumerate((0.4, 0.4, 60.0))]
+    began = time.monotonic()
+    end_all(children, 1.2)
+    assert [child.process.returncode for child in children] == [7, 7, -signal.SIGKILL]
+    assert 1.2 <= time.monotonic() - began < 4.0
