@@ -99,6 +99,19 @@ def fitladder(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+def python(folder: Path, code: str) -> subprocess.CompletedProcess[str]:
+    """Code in a process of its own, with the checkout's package."""
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=folder,
+        env=environment(folder),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
 def registered(folder: Path, experiment_id: str = ID) -> Experiment:
     return load_registry(folder / "params.yaml").experiment(experiment_id)
 

@@ -4,10 +4,9 @@ An audit hook refuses every Python-level open of a sealed file, whatever name it
 ctypes, and every import of a decoder. Hooks cannot be removed: it is installed once, and looks only while a
 seal is active. It is process-wide, since a thread begun inside a pass would not inherit a context variable.
 
-What the hook cannot see: files that C or C++ code opens by itself (pyarrow given a path), and
-`_posixsubprocess.fork_exec` called directly. So a content-blind pass reads its bytes with Python's open and
-hands buffers to pyarrow. `no_new_files`, where the kernel refuses any open at all, is there for a pass that
-computes alone; no stage computes within it yet.
+What the hook cannot see: files that C or C++ code opens by itself, and `_posixsubprocess.fork_exec` called
+directly. `no_new_files`, where the kernel refuses any open at all, closes that while a pass computes; where
+the kernel has Landlock (landlock.py), it is closed for the whole life of the process.
 """
 
 import contextlib

@@ -4,32 +4,33 @@ from pathlib import Path
 
 import typer
 
-from fitladder.audit.sealed import content_blind
+from fitladder.audit.sealed import content_blind, no_new_files
 from fitladder.audit.verdict import AuditedRate, TerminationAudit
 from fitladder.commands.options import print_json, print_table
 from fitladder.errors import BundlePartial
 from fitladder.lineage.audits import audit_bundle
 from fitladder.lineage.load import load_bundles
 from fitladder.lineage.places import sealed_paths
-from fitladder.protocol.registry import load_registry
+from fitladder.protocol.experiment import Experiment
 
 __all__ = ["print_audits"]
 
 
-def print_audits(experiment_id: str, params: Path, data: Path, *, as_json: bool) -> None:
+def print_audits(experiment: Experiment, data: Path, seal: str, *, as_json: bool) -> None:
     """Verify, audit and print every complete phase. Raises BundlePartial where there is none."""
-    experiment = load_registry(params).experiment(experiment_id)
+    experiment_id = experiment.experiment_id
     with content_blind(sealed_paths(data, experiment_id)):
         found = load_bundles(data, experiment)
-        audits = [audit_bundle(bundle, experiment) for bundle in found.bundles] if found else []
+        with no_new_files():
+            audits = [audit_bundle(bundle, experiment) for bundle in found.bundles] if found else []
     if not audits:
         raise BundlePartial(
             f"no complete bundle of {experiment_id} under {data}",
             need="one with its receipt",
-            do=f"run `dvc pull bundles@{experiment_id}`",
+            do=f"run `fitladder lineage pull {experiment_id}`",
         )
     if as_json:
-        print_json({"audits": [audit.model_dump(mode="json") for audit in audits]})
+        print_json({"audits": [audit.model_dump(mode="json") for audit in audits], "seal": seal})
         return
     heads = ("budget", "phase", "samples", "unresolved", "answer limit", "loops", "verdict")
     print_table(f"termination of {experiment_id}, content-blind", heads, [_row(audit) for audit in audits])
@@ -39,6 +40,7 @@ def print_audits(experiment_id: str, params: Path, data: Path, *, as_json: bool)
             f"{audit.bundle.phase}@{audit.bundle.thinking_budget_tokens}: periods {periods}; "
             f"{audit.tokens_after_onset:,} of {audit.thinking_tokens:,} thinking tokens after a loop began"
         )
+    typer.echo(f"content-blind by {seal}")
 
 
 def _row(audit: TerminationAudit) -> tuple[str, ...]:

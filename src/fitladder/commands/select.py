@@ -1,15 +1,16 @@
 """`fitladder select X`: which rung did the ladder select, or explicitly none, or what is due next?"""
 
+import importlib
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from fitladder.canonical import parse_json
 from fitladder.commands.options import DataDir, Json, Params, print_json, print_table
 from fitladder.errors import LineageError
+from fitladder.lineage.blind import seal_process
 from fitladder.lineage.places import selection_path
-from fitladder.lineage.stages.selection import make_selection
 from fitladder.protocol.registry import load_registry
 
 __all__ = ["select"]
@@ -24,6 +25,8 @@ def select(
     """Decide the ladder from every audit recomputed; a decision that stands is never replaced."""
     registry = load_registry(params)
     path = selection_path(data.absolute(), registry.experiment(experiment).experiment_id)
+    seal = seal_process(data.absolute(), experiment, writes="selection")
+    make_selection: Any = importlib.import_module("fitladder.lineage.stages.selection").make_selection
     line = make_selection(registry, experiment, data.absolute())
     decision = parse_json(path.read_bytes(), where=str(path), error=LineageError)
     if as_json:
@@ -40,6 +43,7 @@ def select(
     if rows:
         print_table(f"ladder of {experiment}", ("budget", "status", "phases"), rows)
     typer.echo(line)
+    typer.echo(f"content-blind by {seal}")
 
 
 def _phase(outcome: dict[str, object]) -> str:

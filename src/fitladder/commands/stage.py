@@ -8,6 +8,7 @@ import typer
 
 from fitladder.commands.options import DataDir, Json, Params, print_json
 from fitladder.errors import UsageError
+from fitladder.lineage.blind import BLIND, seal_process
 from fitladder.lineage.register import check_registered
 from fitladder.protocol.registry import load_registry
 
@@ -37,10 +38,13 @@ def stage(
     registry = load_registry(params)
     registry.experiment(experiment)
     check_registered(registry, params.with_name("dvc.yaml"))
+    seal = seal_process(data.absolute(), experiment, writes=name) if name in BLIND else None
     module, _, attribute = STAGES[name].partition(":")
     run: Any = getattr(importlib.import_module(module), attribute)
     line = run(registry, experiment, data.absolute())
     if as_json:
-        print_json({"stage": name, "experiment_id": experiment, "done": line})
-    else:
-        typer.echo(line)
+        print_json({"stage": name, "experiment_id": experiment, "done": line, "seal": seal})
+        return
+    typer.echo(line)
+    if seal:
+        typer.echo(f"content-blind by {seal}")

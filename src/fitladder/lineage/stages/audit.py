@@ -7,7 +7,7 @@ under; what comes after depends on the audits alone.
 from fractions import Fraction
 from pathlib import Path
 
-from fitladder.audit.sealed import content_blind
+from fitladder.audit.sealed import content_blind, no_new_files
 from fitladder.audit.termination import TerminationAudit
 from fitladder.bundles.layout import RECEIPT
 from fitladder.bundles.verify import VerifiedBundle
@@ -35,7 +35,8 @@ def make_audit(registry: Registry, experiment_id: str, data_dir: Path) -> str:
     with content_blind(sealed_paths(data_dir, experiment_id)):
         found = load_bundles(data_dir, experiment)
         bundles = found.bundles if found else ()
-        audits = [audit_bundle(bundle, experiment) for bundle in bundles]
+        with no_new_files():
+            audits = [audit_bundle(bundle, experiment) for bundle in bundles]
     folder = audits_folder(data_dir, experiment_id)
     write_folder(
         folder / "phases",
@@ -55,8 +56,8 @@ def make_audit(registry: Registry, experiment_id: str, data_dir: Path) -> str:
         "schema_version": 1,
         "experiment_id": experiment_id,
         "catalog_checkpoint": found.catalog.checkpoint if found else None,
-        "receipts": {bundle.key.relative_path: bundle.files[RECEIPT].sha256 for bundle in bundles},
-        "preflights_only": [one.key.relative_path for one in found.preflights] if found else [],
+        "receipts": {bundle.relative_path: bundle.files[RECEIPT].sha256 for bundle in bundles},
+        "preflights_only": [one.relative_path for one in found.preflights] if found else [],
     }
     write_file(folder / "receipts.json", canonical_bytes(receipts))
     adequate = sum(audit.adequate for audit in audits)

@@ -7,7 +7,7 @@ the phases ran under. A decision that stands is never replaced.
 from pathlib import Path
 from typing import Any
 
-from fitladder.audit.sealed import content_blind
+from fitladder.audit.sealed import content_blind, no_new_files
 from fitladder.audit.verdict import TerminationAudit
 from fitladder.bundles.inventory import VerifiedRoot
 from fitladder.canonical import canonical_bytes, parse_model, read_json
@@ -48,7 +48,7 @@ def make_selection(registry: Registry, experiment_id: str, data_dir: Path) -> st
             f"{path} holds a decision that the bundles no longer give",
             got=position.reason,
             need=existing.reason,
-            do=f"run `dvc pull bundles@{experiment_id}`",
+            do=f"run `fitladder lineage pull {experiment_id}`",
         )
     write_file(path, canonical_bytes(_undecided(experiment, recomputed)))
     return f"{experiment_id}: no selection yet: {position.reason}"
@@ -80,8 +80,9 @@ def recomputed_history(
             raise LineageError(f"{folder} holds audits of bundles that are not here", got=len(recorded))
         return (), ()
     check_whole_binding(found, experiment)
-    again = [audit_bundle(bundle, experiment) for bundle in found.bundles]
-    return outcomes(found, recorded, experiment), outcomes(found, again, experiment)
+    with no_new_files():
+        again = [audit_bundle(bundle, experiment) for bundle in found.bundles]
+        return outcomes(found, recorded, experiment), outcomes(found, again, experiment)
 
 
 def _recorded_audit(path: Path) -> TerminationAudit:
