@@ -11,6 +11,7 @@ from fitladder.commands.options import Json, print_json, print_table
 from fitladder.lineage import run
 from fitladder.lineage.check import check_lineage
 from fitladder.lineage.dvc import Dvc
+from fitladder.lineage.forget import forget as put_back
 from fitladder.protocol.registry import load_registry
 
 __all__ = ["app"]
@@ -92,3 +93,11 @@ def check(
         return
     rows: list[tuple[str, ...]] = [(name, f"{count} objects as recorded") for name, count in objects.items()]
     print_table("dvc.lock, files, stores and receipts agree", ("experiment", "what"), rows)
+
+
+@app.command()
+def forget(experiment: Name, checkout: Checkout = Path()) -> None:
+    """Put what dvc.lock says of an experiment back to Git's last commit; other entries stay, no file goes."""
+    load_registry(checkout / "params.yaml").experiment(experiment)
+    count = put_back(checkout.absolute(), experiment)
+    typer.echo(f"{experiment}: {count} entries of dvc.lock put back to what Git has")
