@@ -35,6 +35,17 @@ def rehearse_rung(
         str | None, typer.Option("--model", help="A model folder, or a preset without weights.")
     ] = None,
     blocks_override: Annotated[int | None, typer.Option("--blocks-override", help="Pool in blocks.")] = None,
+    gpu_memory_utilization: Annotated[
+        float | None, typer.Option("--gpu-memory-utilization", help="Less at start: engines side by side.")
+    ] = None,
+    kv_cache_bytes: Annotated[
+        int | None,
+        typer.Option("--kv-cache-bytes", help="Stated, no memory is profiled; --blocks-override decides."),
+    ] = None,
+    prompt_max: Annotated[
+        int | None,
+        typer.Option("--prompt-max", help="Longest prompt in tokens of the phase's arm, for stand-ins."),
+    ] = None,
     max_num_seqs: Annotated[int | None, typer.Option("--max-num-seqs", help="Another width.")] = None,
     capture: Annotated[
         Literal["exact", "implicit"] | None, typer.Option("--capture", help="Another capture mode.")
@@ -58,6 +69,8 @@ def rehearse_rung(
         max_num_seqs=max_num_seqs,
         capture=capture,
         num_gpu_blocks=blocks_override,
+        gpu_memory_utilization=gpu_memory_utilization,
+        kv_cache_memory_bytes=kv_cache_bytes,
         args={name: _value(text) for name, text in _pairs("--arg", arg)},
         environment=dict(_pairs("--env", env)),
     )
@@ -67,7 +80,7 @@ def rehearse_rung(
             experiment,
             _rung(experiment, rung),
             phase,
-            prompts=_prompts(house, experiment, phase),
+            prompts=_prompts(house, experiment, phase, prompt_max),
             model=_model(house, experiment, model, load_format, Path(scratch)),
             command=house.engine_command(),
             overrides=overrides,
@@ -75,7 +88,7 @@ def rehearse_rung(
             sampled_tokens=tokens,
             build_deadline_s=deadline_s,
             log_path=log or house.scratch / "rehearsal.log",
-            engine_lock_path=house.engine_lock,
+            engine_lock_path=house.engine_lock(experiment.engine),
             on_progress=_show_progress,
         )
     if out is not None:
@@ -103,13 +116,19 @@ def _model(house: House, experiment: Experiment, asked: str | None, load_format:
     return str(write_geometry_model(folder.name, scratch / "model"))
 
 
-def _prompts(house: House, experiment: Experiment, phase: Phase) -> Prompts:
-    """The frozen prompts where their inputs are at hand, else stand-ins of the longest length."""
+def _prompts(house: House, experiment: Experiment, phase: Phase, prompt_max: int | None) -> Prompts:
+    """The frozen prompts where their inputs are at hand, else stand-ins of `prompt_max`."""
     try:
         arm = load_prompts(house, experiment, phase)
     except FitladderError as absent:
+        prompts = stand_in_prompts(experiment, prompt_max)
         sys.stderr.write(f"stand-in prompts, so prompt identity is not rehearsed: {absent}\n")
-        return stand_in_prompts(experiment)
+        return prompts
+    longest = max(one.prompt_tokens for one in arm.rendered)
+    if prompt_max not in (None, longest):
+        raise UsageError(
+            "--prompt-max", got=prompt_max, need=f"{longest}, as the frozen prompts have, or none"
+        )
     return Prompts(arm.token_ids, arm.rendered, arm.frozen)
 
 

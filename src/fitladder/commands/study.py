@@ -45,6 +45,7 @@ def run(
         work=Path("runs", "studies", name).absolute(),
         command=lambda: cell_command(engine_python.absolute()),
         models=models.absolute(),
+        locks=Path("locks").absolute(),
         stop_after_s=stop_after_s,
         say=lambda line: typer.echo(line, err=True),
     )

@@ -22,6 +22,8 @@ class Overrides(Frozen):
     max_num_seqs: int | None = None
     capture: Literal["exact", "implicit"] | None = None
     num_gpu_blocks: int | None = None
+    gpu_memory_utilization: float | None = None
+    kv_cache_memory_bytes: int | None = None
     args: dict[str, str | int | bool] = Field(default_factory=dict)
     environment: dict[str, str] = Field(default_factory=dict)
 
@@ -30,7 +32,7 @@ def override(experiment: Experiment, rung: Rung, overrides: Overrides) -> tuple[
     """The experiment of this one rung with the overrides in it. Raises RegistrationError where it is none.
 
     Another width under exact capture gets the list that covers it. An overridden pool is not compared with
-    the registered one.
+    the registered one, and memory stated for it only lets engines stand side by side.
     """
     width = overrides.max_num_seqs or rung.max_num_seqs
     values: dict[str, Any] = experiment.model_dump(mode="json")
@@ -40,6 +42,9 @@ def override(experiment: Experiment, rung: Rung, overrides: Overrides) -> tuple[
     engine["environment"] |= overrides.environment
     if overrides.num_gpu_blocks is not None:
         engine["num_gpu_blocks_override"] = None
+    for name in ("gpu_memory_utilization", "kv_cache_memory_bytes"):
+        if (value := getattr(overrides, name)) is not None:
+            engine[name] = value
     sizes = None
     if capture == "exact":
         kept = rung.capture_sizes if width == rung.max_num_seqs else None

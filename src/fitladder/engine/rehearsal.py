@@ -17,7 +17,7 @@ from fitladder.engine.generation import GenerationMetadata
 from fitladder.engine.overrides import Overrides, override
 from fitladder.engine.process import EngineProcess
 from fitladder.engine.request import EngineRequest
-from fitladder.errors import EngineFailed, FitladderError, GateRefused
+from fitladder.errors import EngineFailed, FitladderError, GateRefused, UsageError
 from fitladder.gates.context import check_context, longest_prompt
 from fitladder.gates.cuda_graphs import check_cuda_graphs
 from fitladder.gates.kv_fit import check_kv_fit
@@ -69,9 +69,15 @@ class Prompts:
     frozen: Sequence[PromptFacts] | None = field(default=None)
 
 
-def stand_in_prompts(experiment: Experiment) -> Prompts:
-    """As many prompts as an arm has, each of the longest registered length, of no meaning."""
-    length = experiment.longest_prompt_tokens
+def stand_in_prompts(experiment: Experiment, prompt_tokens: int | None = None) -> Prompts:
+    """As many prompts as an arm has, of no meaning, each `prompt_tokens` long: the arm's longest where known.
+
+    Otherwise the experiment's longest. Raises UsageError on a length that no registered prompt can have.
+    """
+    most = experiment.longest_prompt_tokens
+    length = most if prompt_tokens is None else prompt_tokens
+    if not 1 <= length <= most:
+        raise UsageError("stand-in prompts", got=f"{length} tokens", need=f"1 to the registered {most}")
     ids = {
         f"stand_in_{number}": [1000 + (17 * number + 31 * place) % 20_000 for place in range(length)]
         for number in range(experiment.records_per_arm)

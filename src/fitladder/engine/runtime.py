@@ -14,6 +14,7 @@ from pathlib import Path
 from fitladder.canonical import sha256_file
 from fitladder.engine.base import RuntimeFacts
 from fitladder.engine.environment import recorded_environment
+from fitladder.engine.lock import audit_lock, parse_pins
 from fitladder.errors import EngineFailed
 
 __all__ = ["PipCheck", "runtime_facts"]
@@ -52,17 +53,20 @@ def runtime_facts(
 ) -> RuntimeFacts:
     """Facts of this process. `environment`: the registered variables.
 
+    Where the environment is not what the lock names, each difference stands behind `pip check`'s complaints.
     Raises EngineFailed on an unreadable lock, or on a CUDA device whose driver does not tell its version.
     """
     try:
         lock = None if lock_path is None else sha256_file(Path(lock_path))
-    except OSError as error:
-        raise EngineFailed(f"the engine lock {lock_path} cannot be read", got=error.strerror) from error
+        pins = {} if lock_path is None else parse_pins(Path(lock_path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise EngineFailed(f"the engine lock {lock_path} cannot be read", got=error) from error
+    packages = _packages()
     return RuntimeFacts(
         python=platform.python_version(),
         platform=platform.platform(),
-        packages=_packages(),
-        pip_check=pip_check.complaints(),
+        packages=packages,
+        pip_check=(*pip_check.complaints(), *audit_lock(pins, packages)),
         engine_lock_sha256=lock,
         device_driver=None if cuda is None else _driver(),
         cuda=cuda,

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from fitladder.engine.lock import engine_lock
 from fitladder.engine.process import engine_command
-from fitladder.protocol.settings import Model
+from fitladder.protocol.settings import Engine, Model
 
 __all__ = ["House", "house_here"]
 
@@ -44,11 +45,9 @@ class House:
         """Where engines log and put rows down until they are bundled; nothing in it counts as done."""
         return self.folder / "runs" / ".scratch"
 
-    @property
-    def engine_lock(self) -> Path | None:
-        """The lock file of the engine environment, for the receipt."""
-        path = self.folder / "locks" / "engine-cpu.txt"
-        return path if path.is_file() else None
+    def engine_lock(self, engine: Engine) -> Path | None:
+        """The lock file of this engine's environment, for the receipt."""
+        return engine_lock(self.folder / "locks", engine.backend)
 
     def model_folder(self, model: Model) -> Path:
         """Where the model's local files lie: `models/<last part of its name, lower case>`."""

@@ -164,7 +164,7 @@ def start_engine(site: Site, prompts: ArmPrompts) -> Iterator[EngineProcess]:
         prompts=prompts.token_ids,
         model=check_model(site.house, experiment),
         samples_path=site.scratch / "samples.parquet",
-        engine_lock_path=site.house.engine_lock,
+        engine_lock_path=site.house.engine_lock(experiment.engine),
     )
     with EngineProcess.start(
         request,

@@ -29,6 +29,7 @@ def _run(request_path: Path, events: Events, commands: Commands) -> int:
         parameters=request.parameters(),
         admission=request.cell.admission,
         environment=request.environment,
+        lock_path=request.engine_lock_path,
         progress_interval_s=request.progress_interval_s,
     )
     try:

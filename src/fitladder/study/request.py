@@ -25,6 +25,7 @@ class CellRequest(ProcessRequest):
     workload: Workload
     sampling: StudySampling
     engine_args: dict[str, Any]
+    engine_lock_path: str | None = None
     progress_interval_s: Annotated[float, Field(gt=0)]
 
     def parameters(self) -> dict[str, Any]:
@@ -76,7 +77,12 @@ def cell_engine_arguments(study: Study, cell: Cell, model: str) -> dict[str, Any
 
 
 def build_cell_request(
-    study: Study, cell: Cell, model: str, *, progress_interval_s: float = 1.0
+    study: Study,
+    cell: Cell,
+    model: str,
+    *,
+    engine_lock_path: Path | None = None,
+    progress_interval_s: float = 1.0,
 ) -> CellRequest:
     """The request of a cell's engine process; `model`: folder or hub name as the engine sees it."""
     return CellRequest(
@@ -85,6 +91,7 @@ def build_cell_request(
         workload=study.workload,
         sampling=study.sampling,
         engine_args=cell_engine_arguments(study, cell, model),
+        engine_lock_path=None if engine_lock_path is None else str(engine_lock_path),
         progress_interval_s=progress_interval_s,
     )
 

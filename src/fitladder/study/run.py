@@ -16,6 +16,7 @@ from pathlib import Path
 
 from fitladder.bundles.files import make_folder, write_new
 from fitladder.engine.geometry_model import write_geometry_model
+from fitladder.engine.lock import engine_lock
 from fitladder.engine.process import EngineProcess
 from fitladder.errors import EngineFailed, FitladderError, InputRefused
 from fitladder.study.bundle import STUDY, write_study_bundle
@@ -42,13 +43,16 @@ RUN_MARGIN = 1.1  # a run is started where its longest one so far, times this, s
 class StudyHost:
     """Where a study runs: results folder, scratch folder (logs, requests, a weightless model), cell command.
 
-    `models`: where a study's model folder is looked for. `stop_after_s`: from the start of the session.
+    `models`: where a study's model folder is looked for. `locks`: the folder of engine locks, whose digest
+    the results then carry; None where the environment was not made from one. `stop_after_s`: from the start
+    of the session.
     """
 
     out: Path
     work: Path
     command: Callable[[], Sequence[str]]  # asked only where something is left to run
     models: Path = Path()
+    locks: Path | None = None
     stop_after_s: float | None = None
     say: Callable[[str], None] = field(default=lambda line: print(line, flush=True), repr=False)  # noqa: T201
 
@@ -57,6 +61,10 @@ class StudyHost:
         if study.model.preset is not None:
             return str(write_geometry_model(study.model.preset, self.work / study.model.preset))
         return str(self.models / str(study.model.folder))
+
+    def engine_lock(self, study: Study) -> Path | None:
+        """The lock that the study's engines were installed from, as far as this host knows."""
+        return None if self.locks is None else engine_lock(self.locks, study.backend)
 
 
 class _Session:
@@ -114,7 +122,9 @@ class _Session:
         for cell in batch:
             try:
                 process = CellProcess.start(
-                    build_cell_request(self.study, cell, model),
+                    build_cell_request(
+                        self.study, cell, model, engine_lock_path=self.host.engine_lock(self.study)
+                    ),
                     command=command,
                     log_path=self.host.work / f"{cell.name}.{self.number}.log",
                 )
@@ -216,6 +226,7 @@ def _main(words: list[str]) -> int:
     parser.add_argument(
         "--models", type=Path, default=Path(), help="where a study's model folder is looked for"
     )
+    parser.add_argument("--locks", type=Path, help="folder of engine locks, where one was installed")
     parser.add_argument("--engine-python", type=Path, default=Path(sys.executable))
     parser.add_argument("--stop-after-s", type=float, help="start no run that would end later than this")
     asked = parser.parse_args(words)
@@ -225,6 +236,7 @@ def _main(words: list[str]) -> int:
             work=asked.work.absolute(),
             command=lambda: cell_command(asked.engine_python),
             models=asked.models.absolute(),
+            locks=None if asked.locks is None else asked.locks.absolute(),
             stop_after_s=asked.stop_after_s,
         )
         run_study(asked.study, host)

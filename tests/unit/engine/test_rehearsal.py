@@ -8,7 +8,7 @@ import pytest
 
 from fitladder.engine.overrides import Overrides, override
 from fitladder.engine.rehearsal import Prompts, rehearse, stand_in_prompts
-from fitladder.errors import RegistrationError
+from fitladder.errors import RegistrationError, UsageError
 from fitladder.protocol.registry import load_registry
 
 ROOT = Path(__file__).parents[3]
@@ -57,6 +57,30 @@ def test_stand_in_prompts_leave_one_gate_unrehearsed_and_said(tmp_path):
     report = run(tmp_path, SMALL)
     assert report.go_able
     assert report.not_rehearsed == ("prompt_identity",)
+
+
+def test_stand_ins_as_long_as_the_arms_longest_show_the_registered_margin(tmp_path):
+    """The probe's longest prompt has 990 tokens, the experiment's 1,060."""
+    pool = {"num_blocks": 1949, "kv_cache_size_tokens": 997_888, "block_size_tokens": 528, "mamba_groups": 3}
+    pool["max_concurrency"] = repr(1949 / 128)
+    for length, required, margin in ((990, 963_072, 34_816), (None, 973_104, 24_784)):
+        report = run(tmp_path, EXACT, prompts=stand_in_prompts(EXACT, length), facts=pool)
+        fit = next(one for one in report.gates if one.gate == "kv_fit")
+        assert (fit.numbers["required_tokens"], fit.numbers["margin_tokens"]) == (required, margin)
+
+
+@pytest.mark.parametrize("length", [0, 1_061])
+def test_stand_ins_that_no_registered_prompt_can_be_are_refused(length):
+    with pytest.raises(UsageError, match=r"1 to the registered 1,?060"):
+        stand_in_prompts(EXACT, length)
+
+
+def test_memory_for_engines_side_by_side_changes_no_pool(tmp_path):
+    beside = Overrides(num_gpu_blocks=1949, gpu_memory_utilization=0.3, kv_cache_memory_bytes=3 << 30)
+    report = run(tmp_path, EXACT, overrides=beside)
+    asked = report.facts.requested_args
+    assert asked["num_gpu_blocks_override"] == 1949
+    assert (asked["gpu_memory_utilization"], asked["kv_cache_memory_bytes"]) == (0.3, 3 << 30)
 
 
 def test_refusals_are_collected_and_nothing_is_sampled(tmp_path):
