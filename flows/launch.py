@@ -52,11 +52,15 @@ def launch(  # noqa: PLR0917 - a deployment's parameters are given by name
     wait_s: int = 86_400,
     valid_s: int = 172_800,
     hands_on: bool = True,
+    resume: bool = False,
 ) -> State[Any]:
-    """Ask for one phase at one rung, dispatch it after a GO. Ends cleanly on NO-GO, time-out and expiry."""
+    """Ask for one phase at one rung, dispatch it after a GO. Ends cleanly on NO-GO, time-out and expiry.
+
+    `resume`: it was interrupted, and another attempt at it is asked for.
+    """
     house = house_here()
     key = BundleKey(experiment_id=experiment, thinking_budget_tokens=budget, phase=phase)
-    ask = open_ask(house, key, str(runtime.flow_run.id), requester, wait_s)
+    ask = open_ask(house, key, str(runtime.flow_run.id), requester, wait_s, resume=resume)
     pool = phase_pool()
     show_plan(house, ask, pool)
     if owner := owner_to_ask(load_registry(house.params), pool, requester):

@@ -16,6 +16,7 @@ from typing import Any
 from fitladder.approval.chain import chain_path, load_chain
 from fitladder.approval.go import CHECKLIST, Ask, Go
 from fitladder.errors import EnvironmentNotReady, FitladderError, GoRefused, LadderRefused
+from fitladder.ladder.authorise import NextPhase
 from fitladder.lineage.run import run_lineage
 from fitladder.orchestrator.following import follow, refusal_of
 from fitladder.orchestrator.runs import FlowRun, create_run, resume_run, run_of_go
@@ -24,7 +25,6 @@ from fitladder.phase.ask import answer_to
 from fitladder.phase.house import House, house_here
 from fitladder.phase.prompts import check_model
 from fitladder.phase.standing import Standing, survey
-from fitladder.protocol.key import BundleKey
 from flows.rehearsal_words import Words
 
 __all__ = ["main", "rehearse"]
@@ -36,14 +36,14 @@ ENDS = ("selected", "exhausted")
 def _check_ready(house: House, standing: Standing, *, alone: bool) -> None:
     """What can be known to fail is said before anything is started."""
     state = standing.next.state
-    if state not in ("open", *ENDS):
+    if state not in ("open", "interrupted", *ENDS):
         raise LadderRefused(
             f"{standing.experiment.experiment_id} cannot go on",
             got=standing.next.reason,
             need="a phase that is due",
             do="keep its root as it is and register a follow-up, or `make clean-demo` to rehearse anew",
         )
-    if state == "open":
+    if state not in ENDS:
         if alone and standing.experiment.review != "self":
             raise GoRefused(
                 f"{standing.experiment.experiment_id} needs another person's GO",
@@ -82,7 +82,10 @@ def _recorded_go(house: House, ask: Ask, run: FlowRun) -> Go:
     return go
 
 
-def _one_phase(house: House, session: Session, key: BundleKey, words: Words, *, alone: bool) -> None:
+def _one_phase(house: House, session: Session, due: NextPhase, words: Words, *, alone: bool) -> None:
+    key = due.key or due.resumable
+    if key is None:
+        raise LadderRefused("no phase is due", got=due.reason)
     launch = create_run(
         session.api,
         "launch/launch",
@@ -91,6 +94,7 @@ def _one_phase(house: House, session: Session, key: BundleKey, words: Words, *, 
             "phase": key.phase,
             "budget": key.thinking_budget_tokens,
             "requester": getpass.getuser(),
+            "resume": due.resumable is not None,
             "hands_on": False,  # lineage runs once, at the end
         },
     )
@@ -120,12 +124,12 @@ def rehearse(house: House, experiment_id: str, words: Words, *, alone: bool, por
     standing = survey(house, experiment_id)
     words.protocol(house, standing)
     _check_ready(house, standing, alone=alone)
-    if standing.next.state == "open":
+    if standing.next.state not in ENDS:
         home = Path(house.environment.get("PREFECT_HOME") or house.folder / ".prefect")
         with open_session(house, home, port=port, tell=words.step) as session:
-            while (due := standing.next).key is not None:
+            while (due := standing.next).state not in ENDS:
                 words.due(due)
-                _one_phase(house, session, due.key, words, alone=alone)
+                _one_phase(house, session, due, words, alone=alone)
                 standing = survey(house, experiment_id)
                 words.audited(standing)
             words.step("putting server and workers away")

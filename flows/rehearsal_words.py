@@ -72,7 +72,8 @@ class Words:
 
     def due(self, due: NextPhase) -> None:
         """What the ladder authorises."""
-        self.step(f"[b]authorised: {due.reason}[/]")
+        what = "another attempt after" if due.resumable else "authorised:"
+        self.step(f"[b]{what} {due.reason}[/]")
 
     def asked(self, ask: Ask, run_id: str, api: PrefectApi, *, alone: bool) -> None:
         """Where the GO can be given."""

@@ -37,9 +37,11 @@ def _now() -> datetime:
 
 
 @task(cache_policy=NO_CACHE)
-def open_ask(house: House, key: BundleKey, ask_id: str, requester: str, wait_s: int) -> Ask:
+def open_ask(house: House, key: BundleKey, ask_id: str, requester: str, wait_s: int, *, resume: bool) -> Ask:
     """Idempotent by `ask_id`, so a flow that restarts from the top asks nothing twice."""
-    return asking.open_ask(house, key, ask_id=ask_id, requester=requester, now=_now(), wait_s=wait_s)
+    return asking.open_ask(
+        house, key, ask_id=ask_id, requester=requester, now=_now(), wait_s=wait_s, resume=resume
+    )
 
 
 @task(cache_policy=NO_CACHE)

@@ -247,14 +247,20 @@ def filled(ask: Ask, **changes: Any) -> dict[str, Any]:
     return form | changes
 
 
-def ask_for(house: House, key: BundleKey, ask_id: str = "ask-1", *, wait_s: int = 3600) -> Ask:
+def ask_for(
+    house: House, key: BundleKey, ask_id: str = "ask-1", *, wait_s: int = 3600, resume: bool = False
+) -> Ask:
     """An open ask by `rosa`, now."""
-    return open_ask(house, key, ask_id=ask_id, requester="rosa", now=datetime.now(UTC), wait_s=wait_s)
+    now = datetime.now(UTC)
+    return open_ask(house, key, ask_id=ask_id, requester="rosa", now=now, wait_s=wait_s, resume=resume)
 
 
-def approve(house: House, key: BundleKey, ask_id: str = "ask-1", **changes: Any) -> str:
+def approve(
+    house: House, key: BundleKey, ask_id: str = "ask-1", *, resume: bool = False, **changes: Any
+) -> str:
     """Ask, answer, and return the digest of the recorded GO."""
-    entry = decide(house, ask := ask_for(house, key, ask_id), filled(ask, **changes), datetime.now(UTC))
+    ask = ask_for(house, key, ask_id, resume=resume)
+    entry = decide(house, ask, filled(ask, **changes), datetime.now(UTC))
     if entry.kind != "go":
         raise GoRefused(f"the answer became {entry.kind}", got=entry.statement.get("reason"))
     return entry.parsed().sha256

@@ -58,13 +58,14 @@ class Situation:
     experiment: Experiment
     registry: Registry
     used_go_sha256s: frozenset[str]  # every GO that some preflight names
+    resumes_sha256: str | None = None  # preflight of the interrupted attempt that would be followed now
 
 
 def _check_about(go: Go | Handoff, here: Situation) -> None:
     key = here.key
     again = (
         f"ask again: `fitladder launch {key.experiment_id} --phase {key.phase} "
-        f"--budget {key.thinking_budget_tokens}`"
+        f"--budget {key.thinking_budget_tokens}{' --resume' if here.resumes_sha256 else ''}`"
     )
     if go.key != key:
         _refuse(go, "is for something else", go.key, key, again)
@@ -74,6 +75,14 @@ def _check_about(go: Go | Handoff, here: Situation) -> None:
             "was given under another binding: edited after approval, or mistyped",
             go.binding_sha256,
             here.binding_sha256,
+            again,
+        )
+    if go.resumes_sha256 != here.resumes_sha256:
+        _refuse(
+            go,
+            "is for another attempt at it",
+            f"after {go.resumes_sha256 or 'no interrupted attempt'}",
+            f"after {here.resumes_sha256 or 'no interrupted attempt'}",
             again,
         )
     if here.now < parse_utc(go.not_before):

@@ -38,6 +38,7 @@ class _About(Frozen):
     binding_sha256: Sha256
     thinking_budget_tokens: Annotated[int, Field(gt=0)]
     phase: Phase
+    resumes_sha256: Sha256 | None = None  # preflight of the interrupted attempt that is begun again
 
     @property
     def key(self) -> BundleKey:

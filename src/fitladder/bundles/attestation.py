@@ -97,7 +97,7 @@ def build_statement(
         raise BundleTampered(f"{found.root / odd} is not of this catalog", need=", ".join(sorted(names)))
     inside: dict[str, FileRecord] = dict(records)
     for entry in catalog.entries:
-        inside |= {f"{entry.key.relative_path}/{name}": record for name, record in entry.files.items()}
+        inside |= {f"{entry.relative_path}/{name}": record for name, record in entry.files.items()}
     files = {f"bundles/{catalog.experiment_id}/{name}": record for name, record in inside.items()} | dict(
         audits
     )

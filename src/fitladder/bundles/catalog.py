@@ -8,13 +8,13 @@ from typing import Literal, Self
 
 from pydantic import model_validator
 
-from fitladder.bundles.layout import BUNDLE_FILES, PREFLIGHT
+from fitladder.bundles.layout import BUNDLE_FILES, PREFLIGHT, place_of
 from fitladder.bundles.schemas import FileRecord, Size
 from fitladder.bundles.sealed import render_sealed
 from fitladder.bundles.tree import Tree, tree_of
 from fitladder.canonical import sha256_bytes
 from fitladder.errors import BundleError
-from fitladder.protocol.experiment import Frozen, Identifier, Sha256
+from fitladder.protocol.experiment import Count, Frozen, Identifier, Sha256
 from fitladder.protocol.key import BundleKey
 
 __all__ = ["Catalog", "CatalogEntry", "EntryState", "advance", "first_catalog"]
@@ -26,6 +26,7 @@ class CatalogEntry(Frozen):
     """One bundle: its files by name, all four once it is complete."""
 
     key: BundleKey
+    attempt: Count = 1
     sequence: Size
     state: EntryState
     go_sha256: Sha256
@@ -37,6 +38,11 @@ class CatalogEntry(Frozen):
         if sorted(self.files) != need:
             raise ValueError(f"files: got {sorted(self.files)} in state {self.state}, need {need}")
         return self
+
+    @property
+    def relative_path(self) -> str:
+        """Its folder below the root."""
+        return place_of(self.key, self.attempt)
 
 
 class Catalog(Frozen):
@@ -56,10 +62,11 @@ class Catalog(Frozen):
             raise ValueError("previous_sha256: only the first checkpoint has none")
         if [entry.sequence for entry in self.entries] != list(range(len(self.entries))):
             raise ValueError("entries: must stand in the order of their sequence, from 0")
-        keys = [entry.key for entry in self.entries]
-        if len(set(keys)) != len(keys):
-            raise ValueError("entries: a key stands twice")
-        if any(key.experiment_id != self.experiment_id for key in keys):
+        for number, entry in enumerate(self.entries):
+            before = [one for one in self.entries[:number] if one.key == entry.key]
+            if entry.attempt != len(before) + 1 or any(one.state == "complete" for one in before):
+                raise ValueError(f"entries: {entry.key} stands twice and is no next attempt")
+        if any(entry.key.experiment_id != self.experiment_id for entry in self.entries):
             raise ValueError(f"entries: a bundle of another experiment than {self.experiment_id}")
         goes = [entry.go_sha256 for entry in self.entries]
         if len(set(goes)) != len(goes):
@@ -69,8 +76,12 @@ class Catalog(Frozen):
         return self
 
     def entry(self, key: BundleKey) -> CatalogEntry | None:
-        """The entry of this key, None where there is none."""
-        return next((entry for entry in self.entries if entry.key == key), None)
+        """The newest attempt at this phase, None where there is none."""
+        return next((entry for entry in reversed(self.entries) if entry.key == key), None)
+
+    def attempt(self, key: BundleKey, attempt: int) -> CatalogEntry | None:
+        """One attempt at this phase, None where there is none of that number."""
+        return next((one for one in self.entries if (one.key, one.attempt) == (key, attempt)), None)
 
     @property
     def next_sequence(self) -> int:
@@ -80,11 +91,7 @@ class Catalog(Frozen):
 
 def _tree(entries: tuple[CatalogEntry, ...]) -> Tree:
     return tree_of(
-        {
-            f"{entry.key.relative_path}/{name}": record
-            for entry in entries
-            for name, record in entry.files.items()
-        }
+        {f"{entry.relative_path}/{name}": record for entry in entries for name, record in entry.files.items()}
     )
 
 
@@ -106,14 +113,14 @@ def advance(catalog: Catalog, entry: CatalogEntry) -> Catalog:
 
     Pure. Raises BundleError on every other change.
     """
-    old = catalog.entry(entry.key)
+    old = catalog.attempt(entry.key, entry.attempt)
     if old is None:
         if entry.state != "preflight_only":
             raise BundleError(f"catalog: {entry.key} appears as complete", need="its preflight first")
         _check_addition(catalog, entry)
         entries = (*catalog.entries, entry)
     else:
-        _check_completion(old, entry)
+        _check_completion(catalog, old, entry)
         entries = tuple(entry if one is old else one for one in catalog.entries)
     return Catalog(
         schema_version=1,
@@ -133,6 +140,15 @@ def _check_addition(catalog: Catalog, entry: CatalogEntry) -> None:
         )
     if entry.sequence != catalog.next_sequence:
         raise BundleError(f"catalog: sequence of {entry.key}", got=entry.sequence, need=catalog.next_sequence)
+    newest = catalog.entry(entry.key)
+    if newest is not None and newest.state == "complete":
+        raise BundleError(
+            f"catalog: {entry.key} is complete", got=f"attempt {entry.attempt}", need="no other bundle of it"
+        )
+    if entry.attempt != (newest.attempt if newest else 0) + 1:
+        raise BundleError(
+            f"catalog: attempt at {entry.key}", got=entry.attempt, need=(newest.attempt if newest else 0) + 1
+        )
     used = next((one for one in catalog.entries if one.go_sha256 == entry.go_sha256), None)
     if used is not None:
         raise BundleError(
@@ -143,7 +159,9 @@ def _check_addition(catalog: Catalog, entry: CatalogEntry) -> None:
         )
 
 
-def _check_completion(old: CatalogEntry, new: CatalogEntry) -> None:
+def _check_completion(catalog: Catalog, old: CatalogEntry, new: CatalogEntry) -> None:
+    if catalog.entry(old.key) is not old:
+        raise BundleError(f"catalog: {old.relative_path} cannot be completed", need="the newest attempt")
     if (old.state, new.state) != ("preflight_only", "complete"):
         raise BundleError(
             f"catalog: {old.key} cannot change",

@@ -11,7 +11,8 @@ from typing import Literal
 from fitladder.bundles.catalog import Catalog, CatalogEntry
 from fitladder.bundles.chain import load_chain
 from fitladder.bundles.files import check_folder
-from fitladder.bundles.layout import CATALOG, CHECKPOINTS, LOCK, OWNER, PREFLIGHT, key_of_place
+from fitladder.bundles.layout import CATALOG, CHECKPOINTS, LOCK, OWNER, PREFLIGHT, place_of, spot_of
+from fitladder.bundles.resume import check_resumable
 from fitladder.bundles.verify import (
     VerifiedBundle,
     VerifiedPreflight,
@@ -43,6 +44,12 @@ class VerifiedRoot:
         """Bundles and mere preflights together, in sequence."""
         both: list[VerifiedBundle | VerifiedPreflight] = [*self.bundles, *self.preflights]
         return sorted(both, key=lambda one: one.preflight.sequence)
+
+    @property
+    def interrupted(self) -> tuple[VerifiedPreflight, ...]:
+        """Preflights that neither a bundle nor a later attempt came of."""
+        newest = {one.key: one for one in self.links}
+        return tuple(one for one in self.preflights if newest[one.key] is one)
 
     @property
     def used_go_sha256s(self) -> frozenset[str]:
@@ -79,22 +86,24 @@ def inspect_root(root: Path, experiment_id: str, expected_binding: Binding | Non
     preflights: list[VerifiedPreflight] = []
     repairs: list[CatalogEntry] = []
     places = _places(root, experiment_id)
-    for key in places:
-        state = _state(root / key.relative_path)
+    for key, attempt in places:
+        folder = root / place_of(key, attempt)
+        state = _state(folder)
         if state == "preflight_only":
-            preflight = verify_preflight(root / key.relative_path, key, expected_binding)
+            preflight = verify_preflight(folder, key, expected_binding)
             repairs += _check_preflight(root, catalog, preflight)
             preflights.append(preflight)
         else:
-            bundle = verify_bundle(root / key.relative_path, key, expected_binding)
+            bundle = verify_bundle(folder, key, expected_binding)
             repairs += _check_bundle(root, catalog, bundle)
             bundles.append(bundle)
     for entry in catalog.entries:
-        if entry.key not in places:
+        if (entry.key, entry.attempt) not in places:
             raise BundleTampered(
-                f"{root / entry.key.relative_path} has vanished", got="nothing", need=f"{entry.state} bundle"
+                f"{root / entry.relative_path} has vanished", got="nothing", need=f"{entry.state} bundle"
             )
     check_distinct([*bundles, *preflights])
+    _check_attempts([*bundles, *preflights])
     _check_one_protocol([*bundles, *preflights])
     return VerifiedRoot(
         root,
@@ -105,9 +114,9 @@ def inspect_root(root: Path, experiment_id: str, expected_binding: Binding | Non
     )
 
 
-def _places(root: Path, experiment_id: str) -> list[BundleKey]:
-    """Keys of the folders that hold anything, in budget order. An empty folder holds no bundle."""
-    keys: list[BundleKey] = []
+def _places(root: Path, experiment_id: str) -> list[tuple[BundleKey, int]]:
+    """Keys and attempts of the folders that hold anything, in budget order. An empty one holds no bundle."""
+    spots: list[tuple[BundleKey, int]] = []
     for rung in sorted(os.listdir(root)):
         if rung in _BESIDES:
             continue
@@ -115,11 +124,11 @@ def _places(root: Path, experiment_id: str) -> list[BundleKey]:
             raise BundleTampered(f"{root / rung} belongs to no experiment's root", need="think_<budget>")
         check_folder(root / rung)
         for phase in sorted(os.listdir(root / rung)):
-            key = key_of_place(experiment_id, rung, phase)
+            spot = spot_of(experiment_id, rung, phase)
             check_folder(root / rung / phase)
             if os.listdir(root / rung / phase):
-                keys.append(key)
-    return sorted(keys, key=lambda key: (key.thinking_budget_tokens, key.phase))
+                spots.append(spot)
+    return sorted(spots, key=lambda spot: (spot[0].thinking_budget_tokens, spot[0].phase, spot[1]))
 
 
 def _state(folder: Path) -> Literal["preflight_only", "more"]:
@@ -130,12 +139,13 @@ def _check_preflight(root: Path, catalog: Catalog, found: VerifiedPreflight) -> 
     _check_root_id(catalog, found)
     disk = CatalogEntry(
         key=found.key,
+        attempt=found.preflight.attempt,
         sequence=found.preflight.sequence,
         state="preflight_only",
         go_sha256=found.preflight.go_sha256,
         files={PREFLIGHT: found.file},
     )
-    entry = catalog.entry(found.key)
+    entry = catalog.attempt(found.key, found.preflight.attempt)
     if entry is None and disk.sequence == catalog.next_sequence:
         return [disk]
     _check_same(root, entry, disk)
@@ -146,12 +156,13 @@ def _check_bundle(root: Path, catalog: Catalog, found: VerifiedBundle) -> list[C
     _check_root_id(catalog, found)
     disk = CatalogEntry(
         key=found.key,
+        attempt=found.preflight.attempt,
         sequence=found.preflight.sequence,
         state="complete",
         go_sha256=found.preflight.go_sha256,
         files=found.files,
     )
-    entry = catalog.entry(found.key)
+    entry = catalog.attempt(found.key, found.preflight.attempt)
     if entry is not None and entry.state == "preflight_only":
         before = disk.model_copy(
             update={"state": "preflight_only", "files": {PREFLIGHT: disk.files[PREFLIGHT]}}
@@ -170,7 +181,7 @@ def _check_root_id(catalog: Catalog, found: VerifiedBundle | VerifiedPreflight) 
 
 
 def _check_same(root: Path, entry: CatalogEntry | None, disk: CatalogEntry) -> None:
-    folder = root / disk.key.relative_path
+    folder = root / disk.relative_path
     if entry is None:
         raise BundleTampered(
             f"{folder} is not in the catalog", got=f"a {disk.state} bundle", need="nothing there"
@@ -191,3 +202,24 @@ def _check_one_protocol(found: list[VerifiedBundle | VerifiedPreflight]) -> None
     if len(bindings) > 1:
         (first, here), (second, there) = list(bindings.items())[:2]
         raise BundleError(f"{here} and {there} were made under different bindings", got=second, need=first)
+
+
+def _check_attempts(found: list[VerifiedBundle | VerifiedPreflight]) -> None:
+    """Every further attempt names all preflights before it, follows no bundle, and is the same phase anew."""
+    earlier: dict[BundleKey, list[VerifiedBundle | VerifiedPreflight]] = {}
+    for one in sorted(found, key=lambda one: one.preflight.attempt):
+        before = earlier.setdefault(one.key, [])
+        named = tuple(_preflight_sha256(other) for other in before)
+        if one.preflight.resumes != named:
+            raise BundleTampered(
+                f"{one.folder} resumes other attempts than stand there",
+                got=", ".join(one.preflight.resumes) or "none",
+                need=", ".join(named) or "none",
+            )
+        if before:
+            check_resumable(before[-1].preflight, one.preflight)
+        before.append(one)
+
+
+def _preflight_sha256(one: VerifiedBundle | VerifiedPreflight) -> str:
+    return (one.files[PREFLIGHT] if isinstance(one, VerifiedBundle) else one.file).sha256

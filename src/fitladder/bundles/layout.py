@@ -23,7 +23,8 @@ __all__ = [
     "RECEIPT",
     "SAMPLES",
     "checkpoint_name",
-    "key_of_place",
+    "place_of",
+    "spot_of",
     "temporary_name",
 ]
 
@@ -40,6 +41,7 @@ LOCK = ".lock"
 OWNER = ".owner.json"
 
 _RUNG_FOLDER = re.compile(r"think_([1-9][0-9]{0,17})")
+_AGAIN = re.compile(r"([a-z]+)\.attempt_([2-9]|[1-9][0-9]{1,3})")
 
 
 def checkpoint_name(checkpoint: int) -> str:
@@ -52,16 +54,22 @@ def temporary_name(name: str) -> str:
     return f".{name}.tmp"
 
 
-def key_of_place(experiment_id: str, rung_folder: str, phase_folder: str) -> BundleKey:
-    """The key that `<root>/<rung_folder>/<phase_folder>` stands for. Raises BundleError on any other name."""
-    matched = _RUNG_FOLDER.fullmatch(rung_folder)
+def place_of(key: BundleKey, attempt: int) -> str:
+    """Folder of one attempt below the root: `think_64/probe`, then `think_64/probe.attempt_2` and on."""
+    return key.relative_path if attempt == 1 else f"{key.relative_path}.attempt_{attempt}"
+
+
+def spot_of(experiment_id: str, rung_folder: str, phase_folder: str) -> tuple[BundleKey, int]:
+    """Key and attempt that `<root>/<rung_folder>/<phase_folder>` stands for. Raises BundleError on others."""
+    matched, again = _RUNG_FOLDER.fullmatch(rung_folder), _AGAIN.fullmatch(phase_folder)
     budget: Any = int(matched.group(1)) if matched else None
-    phase: Any = phase_folder
+    phase: Any = again.group(1) if again else phase_folder
     try:
-        return BundleKey(experiment_id=experiment_id, thinking_budget_tokens=budget, phase=phase)
+        key = BundleKey(experiment_id=experiment_id, thinking_budget_tokens=budget, phase=phase)
+        return key, int(again.group(2)) if again else 1
     except ValidationError as failure:
         raise BundleError(
             "a folder that no bundle can have",
             got=f"{rung_folder}/{phase_folder}",
-            need="think_<budget>/<probe|base|designed>",
+            need="think_<budget>/<probe|base|designed>, .attempt_<n> behind it from the second on",
         ) from failure

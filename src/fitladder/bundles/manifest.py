@@ -10,7 +10,7 @@ from fitladder.bundles.inventory import VerifiedRoot
 from fitladder.bundles.schemas import FileRecord, Size
 from fitladder.bundles.tree import Tree
 from fitladder.errors import BundleError
-from fitladder.protocol.experiment import Experiment, Frozen, Identifier, Sha256
+from fitladder.protocol.experiment import Count, Experiment, Frozen, Identifier, Sha256
 from fitladder.protocol.key import BundleKey
 
 __all__ = ["Manifest", "Omission", "build_manifest"]
@@ -31,6 +31,7 @@ class Phase(Frozen):
     """One bundle, as it stands."""
 
     key: BundleKey
+    attempt: Count
     state: Literal["preflight_only", "complete"]
     sequence: Size
     go_sha256: Sha256
@@ -76,11 +77,11 @@ def build_manifest(experiment: Experiment, found: VerifiedRoot) -> Manifest:
     if catalog.experiment_id != name:
         raise BundleError("manifest of another experiment's root", got=catalog.experiment_id, need=name)
     files = {
-        f"{entry.key.relative_path}/{file}": record
+        f"{entry.relative_path}/{file}": record
         for entry in catalog.entries
         for file, record in entry.files.items()
     }
-    bindings = {one.key: one.preflight.binding.binding_sha256 for one in found.links}
+    begun = {one.preflight.sequence: one.preflight for one in found.links}
     return Manifest(
         schema_version=1,
         experiment_id=name,
@@ -102,7 +103,8 @@ def build_manifest(experiment: Experiment, found: VerifiedRoot) -> Manifest:
                 state=entry.state,
                 sequence=entry.sequence,
                 go_sha256=entry.go_sha256,
-                binding_sha256=bindings[entry.key],
+                attempt=entry.attempt,
+                binding_sha256=begun[entry.sequence].binding.binding_sha256,
             )
             for entry in catalog.entries
         ),
@@ -144,10 +146,14 @@ def _needs(experiment: Experiment, files: list[str]) -> tuple[Need, ...]:
     )
 
 
+def _numbered(attempt: int) -> str:
+    return f", attempt {attempt}" if attempt > 1 else ""
+
+
 def _omissions(experiment: Experiment, found: VerifiedRoot) -> tuple[Omission, ...]:
     omitted = [
         Omission(
-            what=f"{one.key}: samples, engine metadata, receipt",
+            what=f"{one.key}{_numbered(one.preflight.attempt)}: samples, engine metadata, receipt",
             reason="generation was not completed; a preflight is no result, and no row was kept",
         )
         for one in found.preflights

@@ -46,6 +46,7 @@ class Receipt(Frozen):
     generation_sha256: Sha256  # the part of the binding that rows answer to
     go_sha256: Sha256
     go_identity: GoIdentity
+    resumes: tuple[Sha256, ...] = ()  # the preflights of interrupted attempts; their rows were never kept
     preflight_sha256: Sha256
     files: dict[str, FileRecord]
     rows: Count
@@ -98,6 +99,7 @@ def build_receipt(
         generation_sha256=preflight.binding.generation_sha256,
         go_sha256=preflight.go_sha256,
         go_identity=preflight.go_identity,
+        resumes=preflight.resumes,
         preflight_sha256=files[PREFLIGHT].sha256,
         files=files,
         rows=samples.rows,

@@ -1,7 +1,8 @@
-"""May an interrupted phase be begun again under the preflight that already stands there?
+"""May an interrupted phase be begun again, and were those that were begun again the same?
 
-Only by the very same identity, and only from its first row: no row that exists is ever reused. What cannot
-change a row (where files lie, how much is logged, when it was) is not part of the identity.
+Only by the very same identity, and only from its first row: every attempt has a folder and a GO of its own,
+and no row that exists is ever reused. What cannot change a row (where files lie, how much is logged, when it
+was, who allowed it) is not part of the identity.
 """
 
 from typing import Any
@@ -29,7 +30,6 @@ def bundle_identity(preflight: Preflight) -> dict[str, Any]:
         "thinking_budget_tokens": preflight.key.thinking_budget_tokens,
         "phase": preflight.key.phase,
         "k": preflight.k,
-        "go_sha256": preflight.go_sha256,
         "seeds_sha256": preflight.seeds_sha256,
         "binding.generation_sha256": preflight.binding.generation_sha256,
         "runtime.engine_lock_sha256": preflight.runtime.engine_lock_sha256,
@@ -45,7 +45,7 @@ def bundle_identity(preflight: Preflight) -> dict[str, Any]:
 
 
 def check_resumable(standing: Preflight, now: Preflight) -> None:
-    """Raises BindingChanged naming the first field that differs, its old and its new value."""
+    """`now` may follow the interrupted `standing`. Raises BindingChanged with field, old and new value."""
     old, new = bundle_identity(standing), bundle_identity(now)
     for field in [*old, *(name for name in new if name not in old)]:
         if old.get(field) != new.get(field):

@@ -55,6 +55,7 @@ class Preflight(Frozen):
     binding: Binding
     go_sha256: Sha256
     go_identity: GoIdentity
+    resumes: tuple[Sha256, ...] = ()  # preflights of the interrupted attempts at this phase, in order
     model: Model
     sampling: Sampling
     sampling_sent: dict[str, Any]  # every parameter as the engine is told it, penalties included
@@ -92,6 +93,11 @@ class Preflight(Frozen):
             if found != need:
                 raise ValueError(f"{name}: got {found}, the binding registers {need}")
         return self
+
+    @property
+    def attempt(self) -> int:
+        """1 for a phase that was never begun before."""
+        return len(self.resumes) + 1
 
     @property
     def records(self) -> int:

@@ -17,7 +17,8 @@ from fitladder.bundles.layout import (
     PREFLIGHT,
     RECEIPT,
     SAMPLES,
-    key_of_place,
+    place_of,
+    spot_of,
 )
 from fitladder.bundles.receipt import Receipt, build_receipt
 from fitladder.bundles.rows import check_rows
@@ -50,6 +51,11 @@ class VerifiedPreflight:
     preflight: Preflight
     file: FileRecord
 
+    @property
+    def relative_path(self) -> str:
+        """Its folder below the root."""
+        return place_of(self.key, self.preflight.attempt)
+
 
 @dataclass(frozen=True)
 class VerifiedBundle:
@@ -66,6 +72,11 @@ class VerifiedBundle:
     receipt: Receipt
     files: dict[str, FileRecord]
     samples: SampleTable = field(repr=False)
+
+    @property
+    def relative_path(self) -> str:
+        """Its folder below the root."""
+        return place_of(self.key, self.preflight.attempt)
 
     def columns(self, names: Sequence[str]) -> SampleTable:
         """The asked sample columns and no other, see samples.COLUMNS."""
@@ -143,7 +154,7 @@ def _record(data: bytes) -> FileRecord:
 def _check_place(folder: Path, key: BundleKey) -> None:
     for path in (folder, folder.parent):
         check_folder(path)
-    place = key_of_place(key.experiment_id, folder.parent.name, folder.name)
+    place, _ = spot_of(key.experiment_id, folder.parent.name, folder.name)
     if place != key:
         raise BundleTampered(f"{folder} is the place of another bundle", got=place, need=key)
 
@@ -185,6 +196,9 @@ def _check_key(path: Path, found: BundleKey, need: BundleKey) -> None:
 def _parse_preflight(data: bytes, path: Path, key: BundleKey) -> Preflight:
     preflight = parse_sealed(Preflight, data, where=str(path))
     _check_key(path, preflight.key, key)
+    _, attempt = spot_of(key.experiment_id, path.parent.parent.name, path.parent.name)
+    if preflight.attempt != attempt:
+        raise BundleTampered(f"{path} is another attempt's", got=preflight.attempt, need=attempt)
     _check_binding(path, preflight)
     return preflight
 

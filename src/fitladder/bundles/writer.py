@@ -13,6 +13,7 @@ from fitladder.bundles.files import make_folder, read_plain, write_new
 from fitladder.bundles.inventory import VerifiedRoot, inspect_root
 from fitladder.bundles.layout import ENGINE, PREFLIGHT, RECEIPT, SAMPLES
 from fitladder.bundles.receipt import build_receipt
+from fitladder.bundles.resume import check_resumable
 from fitladder.bundles.rows import check_rows
 from fitladder.bundles.samples import COLUMNS, read_columns
 from fitladder.bundles.schemas import EngineMeta, FileRecord, Preflight
@@ -47,34 +48,54 @@ def _reconciled(held: HeldRoot) -> tuple[Catalog, VerifiedRoot]:
 def write_preflight(held: HeldRoot, preflight: Preflight) -> Catalog:
     """Write a phase's preflight and its catalog entry. From here on the GO is used.
 
-    Raises BundleError where the phase has a preflight already, the GO was used, or sequence, root or
-    experiment are not those of the catalog.
+    An interrupted phase is begun again in a folder of its own, by a preflight that names every earlier one in
+    `resumes`; those stay as they are. Raises BundleError where the phase is complete or was begun by one that
+    is not named, the GO was used, or sequence, root or experiment are not the catalog's; BindingChanged
+    naming the field, old and new, where it resumes another identity.
     """
-    catalog = reconcile(held)
+    catalog, found = _reconciled(held)
     if preflight.root_id != held.root_id:
         raise BundleError("preflight: root_id", got=preflight.root_id, need=held.root_id)
-    if catalog.entry(preflight.key) is not None:
-        raise BundleError(f"{preflight.key} has a preflight already", need="a phase that was never begun")
+    _check_begins(found, preflight)
     data = render_sealed(preflight)
     entry = CatalogEntry(
         key=preflight.key,
+        attempt=preflight.attempt,
         sequence=preflight.sequence,
         state="preflight_only",
         go_sha256=preflight.go_sha256,
         files={PREFLIGHT: _record(data)},
     )
     advance(catalog, entry)  # refuses before anything is written
-    folder = held.path / preflight.key.relative_path
+    folder = held.path / entry.relative_path
     make_folder(folder.parent)
     make_folder(folder)
     write_new(folder / PREFLIGHT, data)
     return _step(held, catalog, entry)
 
 
+def _check_begins(found: VerifiedRoot, preflight: Preflight) -> None:
+    """A phase never begun, or the next attempt at one that was interrupted."""
+    key = preflight.key
+    if any(one.key == key for one in found.bundles):
+        raise BundleError(f"{key} has its receipt already", need="a phase without one")
+    earlier = [one for one in found.preflights if one.key == key]
+    digests = tuple(one.file.sha256 for one in earlier)
+    if preflight.resumes != digests:
+        raise BundleError(
+            f"{key} has a preflight already" if earlier else f"{key} was never begun",
+            got=", ".join(preflight.resumes) or "a preflight that resumes nothing",
+            need=", ".join(digests) or "one that resumes nothing",
+            do="ask for another attempt: `fitladder launch --resume`" if earlier else None,
+        )
+    if earlier:
+        check_resumable(earlier[-1].preflight, preflight)
+
+
 def commit_bundle(
     held: HeldRoot, key: BundleKey, samples_source: Path, engine: EngineMeta, *, noted_at_s: int
 ) -> VerifiedBundle:
-    """Write samples, engine metadata and receipt beside the preflight of `key`, then complete the catalog.
+    """Write samples, engine metadata and receipt beside the newest preflight of `key`; complete the catalog.
 
     `samples_source`: the file of `render_samples` bytes that the engine process left. Everything is checked
     before the first byte is written. Raises BundleError or BundleTampered; the source is left as it is.
@@ -85,8 +106,8 @@ def commit_bundle(
         raise BundleError(
             f"{key} cannot be completed", got=entry.state if entry else "nothing", need="preflight_only"
         )
-    folder = held.path / key.relative_path
-    preflight = next(one.preflight for one in found.preflights if one.key == key)
+    folder = held.path / entry.relative_path
+    preflight = next(one.preflight for one in found.preflights if one.preflight.sequence == entry.sequence)
     samples = read_plain(samples_source, error=BundleError)
     table = read_columns(samples, COLUMNS, where=str(samples_source))
     for what, named in (("samples", table.key), ("engine metadata", engine.key)):

@@ -22,6 +22,9 @@ def launch(
     *,
     phase: Annotated[str, typer.Option("--phase", help="probe, base or designed.")],
     budget: Annotated[int, typer.Option("--budget", help="The rung, by its thinking budget in tokens.")],
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Another attempt at a phase that was interrupted.")
+    ] = False,
     requester: Annotated[str | None, typer.Option("--requester", help="Who asks; you, if left out.")] = None,
     wait_h: Annotated[int, typer.Option("--wait-h", min=1, help="Hours that the question stays open.")] = 24,
     valid_h: Annotated[int, typer.Option("--valid-h", min=1, help="Hours that a GO lasts, proposed.")] = 48,
@@ -38,6 +41,7 @@ def launch(
             "experiment": experiment,
             "phase": phase,
             "budget": budget,
+            "resume": resume,
             "requester": requester or getpass.getuser(),
             "wait_s": wait_h * 3600,
             "valid_s": valid_h * 3600,

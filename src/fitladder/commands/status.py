@@ -61,6 +61,8 @@ def _said(run: FlowRun | None) -> tuple[str]:
 def _row(phase: PhaseStatus) -> tuple[str, ...]:
     open_state = "not run" if phase.state == "not_run" else "preflight only"
     verdict = {True: "complete, adequate", False: "complete, rejected", None: open_state}[phase.adequate]
+    if phase.attempts > 1:
+        verdict += f", attempt {phase.attempts}"
     short = [(digest or "-")[:12] for digest in (phase.go_sha256, phase.receipt_sha256)]
     return (str(phase.key.thinking_budget_tokens), phase.key.phase, verdict, *short)
 
@@ -90,6 +92,7 @@ def _plain(one: ExperimentStatus, beside: tuple[Beside, ...]) -> dict[str, Any]:
                         "phase": phase.key.phase,
                         "state": phase.state,
                         "adequate": phase.adequate,
+                        "attempts": phase.attempts,
                         "receipt_sha256": phase.receipt_sha256,
                         "go_sha256": phase.go_sha256,
                         **phase.counts,

@@ -19,7 +19,7 @@ __all__ = ["NextPhase", "check_authorised", "next_phase"]
 
 @dataclass(frozen=True)
 class NextPhase:
-    """What the ladder authorises. `key` may be asked for; `resumable` only by an owner who says so.
+    """What the ladder authorises. `key` may be asked for; `resumable` only by who says that it is resumed.
 
     Both are None where nothing is authorised; `reason` says why in one line.
     """
@@ -33,8 +33,8 @@ class NextPhase:
 def next_phase(experiment: Experiment, history: Sequence[PhaseOutcome]) -> NextPhase:
     """The one phase that is due, from the whole history. Raises LadderRefused on a history that cannot be.
 
-    A preflight without a receipt blocks the ladder: the same phase may be resumed under a fresh GO, and
-    nothing else is authorised until it has its receipt.
+    A preflight without a receipt blocks the ladder: the same phase may be resumed, which is another attempt
+    from its first row under a GO of its own, and nothing else is authorised until it has its receipt.
     """
     position = walk(experiment, history)
     if experiment.state != "open":
@@ -52,19 +52,17 @@ def check_authorised(
 ) -> None:
     """Raises LadderRefused unless this phase, at this rung, is the one that is due.
 
-    `resume`: the owner wants to begin an interrupted phase again, under a fresh GO; refused for any other.
+    `resume`: it is to be begun again after an interruption; refused for a phase that was not interrupted.
     """
     due = next_phase(experiment, history)
     allowed = due.resumable if resume else due.key
     if key == allowed:
         return
-    if due.resumable == key:
-        do: str | None = "ask its owner to resume it under a fresh GO"
-    elif due.key is not None:
-        do = f"run `fitladder launch {due.key.experiment_id} --phase {due.key.phase} --budget "
-        do += f"{due.key.thinking_budget_tokens}`"
-    else:
-        do = None
+    do: str | None = None
+    if (asked := due.key or due.resumable) is not None:
+        again = " --resume" if due.resumable else ""
+        do = f"run `fitladder launch {asked.experiment_id} --phase {asked.phase} --budget "
+        do += f"{asked.thinking_budget_tokens}{again}`" + (": resume it under a fresh GO" if again else "")
     raise LadderRefused(
         f"{key} is not authorised" + (" to resume" if resume else ""),
         got=due.reason,

@@ -115,7 +115,7 @@ def _copy(there: VerifiedRoot, incoming: Path) -> None:
     """Every catalogued file, byte by byte; lock and owner stay with the root."""
     names = [CATALOG]
     names += [f"{CHECKPOINTS}/{path.name}" for path in sorted((there.root / CHECKPOINTS).glob("*.json"))]
-    names += [f"{entry.key.relative_path}/{name}" for entry in there.catalog.entries for name in entry.files]
+    names += [f"{entry.relative_path}/{name}" for entry in there.catalog.entries for name in entry.files]
     for name in names:
         path = incoming / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -15,7 +15,7 @@ __all__ = ["outcomes"]
 def outcomes(
     found: VerifiedRoot, audits: Sequence[TerminationAudit], experiment: Experiment
 ) -> tuple[PhaseOutcome, ...]:
-    """The history of a ladder: one outcome a bundle (its audit beside it), one a preflight without rows.
+    """The history of a ladder: one outcome a bundle (its audit beside it), one an interrupted phase.
 
     Raises LineageError where an audit is missing, and what `outcome_of` raises.
     """
@@ -36,4 +36,4 @@ def outcomes(
         )
         for one in found.bundles
     ]
-    return (*complete, *(interrupted(one.key) for one in found.preflights))
+    return (*complete, *(interrupted(one.key) for one in found.interrupted))

@@ -33,6 +33,7 @@ def situation(standing: Standing, key: BundleKey, now: datetime) -> Situation:
         experiment=standing.experiment,
         registry=standing.registry,
         used_go_sha256s=standing.used_go_sha256s,
+        resumes_sha256=standing.resumable_sha256(key),
     )
 
 
@@ -61,17 +62,27 @@ def answer_to(entries: tuple[Entry, ...], ask_id: str) -> Entry | None:
     )
 
 
-def open_ask(house: House, key: BundleKey, *, ask_id: str, requester: str, now: datetime, wait_s: int) -> Ask:
+def open_ask(
+    house: House,
+    key: BundleKey,
+    *,
+    ask_id: str,
+    requester: str,
+    now: datetime,
+    wait_s: int,
+    resume: bool = False,
+) -> Ask:
     """Check that the ladder authorises this phase and its engine can be asked for, then record the ask.
 
-    Raises what validation, root, catalog and ladder raise; nothing is recorded then.
+    `resume`: the phase was interrupted, and another attempt at it is asked for. Raises what validation, root,
+    catalog and ladder raise; nothing is recorded then.
     """
     path = chain_path(house.approvals, key.experiment_id)
     for entry in load_chain(path, key.experiment_id):
         if entry.kind == "asked" and entry.statement["ask_id"] == ask_id:
             return _ask(entry)
     standing = survey(house, key.experiment_id)
-    standing.check_open(key)
+    standing.check_open(key, resume=resume)
     rung = standing.experiment.rung(key.thinking_budget_tokens)
     llm_arguments(standing.experiment, rung, model=standing.experiment.model.name)  # may it be built at all?
     ask = Ask(
@@ -81,6 +92,7 @@ def open_ask(house: House, key: BundleKey, *, ask_id: str, requester: str, now: 
         binding_sha256=standing.binding.binding_sha256,
         thinking_budget_tokens=key.thinking_budget_tokens,
         phase=key.phase,
+        resumes_sha256=standing.resumable_sha256(key),
         requester=requester,
         asked=format_utc(now),
         deadline=format_utc(now + timedelta(seconds=wait_s)),
@@ -121,7 +133,7 @@ def decide(house: House, ask: Ask, filled: Mapping[str, Any], now: datetime) -> 
             if now > parse_utc(go.expires):
                 return _draft("expired", _closing(ask, f"the GO ended at {go.expires}"), now)
             standing = survey(house, ask.experiment_id)
-            standing.check_open(ask.key)
+            standing.check_open(ask.key, resume=ask.resumes_sha256 is not None)
             identity = check_statement(go, signature, situation(standing, ask.key, now))
             return _draft("go", go, now, identity, signature)
         except FitladderError as refusal:

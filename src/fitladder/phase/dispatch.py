@@ -70,7 +70,7 @@ def window_go(house: House, experiment_id: str, work_pool: str, now: datetime) -
         try:
             check_usable(go, entry.signature, here)
             check_handed_over(entries, go, work_pool, here)
-            standing.check_open(go.key)
+            standing.check_open(go.key, resume=go.resumes_sha256 is not None)
         except (GoRefused, LadderRefused):
             continue
         return go

@@ -148,6 +148,11 @@ def render_plan(plan: PhasePlan) -> str:
         f"| runs on | work pool `{plan.work_pool}`, {experiment.engine.backend} |",
         f"| reviewer | {reviewer}; {signed} |",
     ]
+    if ask.resumes_sha256:
+        lines.append(
+            f"| attempt | {len(plan.standing.interrupted_attempts(ask.key)) + 1}, from its first row; the "
+            f"interrupted one stays as it is: preflight `{ask.resumes_sha256}` |"
+        )
     if plan.owner:
         lines.append(f"| also needed | the hand-off by **{plan.owner}**, who owns `{plan.work_pool}` |")
     lines += [

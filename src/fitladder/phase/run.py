@@ -124,9 +124,9 @@ def finished(site: Site) -> Receipt | None:
 
 def authorise(site: Site, go_sha256: str) -> Approved:
     """Ladder, GO, hand-off and binding, all from disk, right before the engine. Raises what says no."""
-    site.standing.check_open(site.key)
     entries = load_chain(chain_path(site.house.approvals, site.key.experiment_id), site.key.experiment_id)
     go, entry = find_go(entries, go_sha256)
+    site.standing.check_open(site.key, resume=go.resumes_sha256 is not None)
     here = situation(site.standing, site.key, datetime.now(UTC))
     identity = check_usable(go, entry.signature, here)
     check_handed_over(entries, go, site.work_pool, here)
@@ -206,6 +206,7 @@ def write_preflight(site: Site, approved: Approved, built: Built, prompts: ArmPr
         binding=standing.binding,
         go_sha256=approved.go.sha256,
         go_identity=approved.identity,
+        resumes=standing.interrupted_attempts(key),
         model=experiment.model,
         sampling=experiment.sampling,
         sampling_sent=sampling_parameters(experiment.sampling, experiment.thinking),

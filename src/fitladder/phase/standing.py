@@ -63,9 +63,17 @@ class Standing:
         """What the ladder authorises now, with its reason."""
         return next_phase(self.experiment, self.history)
 
-    def check_open(self, key: BundleKey) -> None:
-        """This phase, and no other, may be begun now. Raises LadderRefused."""
-        check_authorised(self.experiment, self.history, key)
+    def interrupted_attempts(self, key: BundleKey) -> tuple[str, ...]:
+        """SHA-256 of the preflight of every attempt at this phase that no bundle came of, in order."""
+        return tuple(one.file.sha256 for one in self.preflights if one.key == key)
+
+    def resumable_sha256(self, key: BundleKey) -> str | None:
+        """The preflight that another attempt at this phase would follow; None where none is to be resumed."""
+        return self.interrupted_attempts(key)[-1] if self.next.resumable == key else None
+
+    def check_open(self, key: BundleKey, *, resume: bool = False) -> None:
+        """This phase, and no other, may be begun now, or begun again. Raises LadderRefused."""
+        check_authorised(self.experiment, self.history, key, resume=resume)
 
     def check_same_runtime(self, key: BundleKey, facts: EngineFacts, runtime: RuntimeFacts) -> None:
         """Engine and environment are those of the rung's earlier phases. Raises BindingChanged."""

@@ -36,6 +36,7 @@ class PhaseStatus:
     receipt_sha256: str | None
     go_sha256: str | None
     counts: dict[str, int]
+    attempts: int = 0  # how often it was begun, as far as this machine can see
 
 
 @dataclass(frozen=True)
@@ -51,11 +52,12 @@ class ExperimentStatus:
     @property
     def next_command(self) -> str | None:
         """The command that asks for what is due; None where nothing may be asked for."""
-        key = self.next.key
+        key = self.next.key or self.next.resumable
         if key is None:
             return None
         return (
             f"fitladder launch {key.experiment_id} --phase {key.phase} --budget {key.thinking_budget_tokens}"
+            + (" --resume" if self.next.resumable else "")
         )
 
 
@@ -81,8 +83,10 @@ def experiment_status(house: House, registry: Registry, experiment_id: str) -> E
     return _status(experiment, "data/bundles", outcomes(found, audits, experiment), gos)
 
 
-def _gos(begun: Sequence[VerifiedBundle | VerifiedPreflight]) -> dict[BundleKey, str]:
-    return {one.key: one.preflight.go_sha256 for one in begun}
+def _gos(begun: Sequence[VerifiedBundle | VerifiedPreflight]) -> dict[BundleKey, tuple[str, int]]:
+    """GO and number of the newest attempt at each phase."""
+    ordered = sorted(begun, key=lambda one: one.preflight.sequence)
+    return {one.key: (one.preflight.go_sha256, one.preflight.attempt) for one in ordered}
 
 
 def _recorded_outcome(experiment: Experiment, phase: dict[str, Any]) -> PhaseOutcome:
@@ -114,7 +118,7 @@ def _status(
     experiment: Experiment,
     source: Literal["root", "data/bundles", "registered history", "nothing yet"],
     history: Sequence[PhaseOutcome],
-    gos: dict[BundleKey, str],
+    gos: dict[BundleKey, tuple[str, int]],
 ) -> ExperimentStatus:
     known = {outcome.key: outcome for outcome in history}
     phases = [
@@ -134,7 +138,9 @@ def _status(
     return ExperimentStatus(experiment, source, rungs, tuple(phases), next_phase(experiment, history))
 
 
-def _phase(key: BundleKey, known: dict[BundleKey, PhaseOutcome], gos: dict[BundleKey, str]) -> PhaseStatus:
+def _phase(
+    key: BundleKey, known: dict[BundleKey, PhaseOutcome], gos: dict[BundleKey, tuple[str, int]]
+) -> PhaseStatus:
     outcome = known.get(key)
     if outcome is None:
         return PhaseStatus(key, "not_run", None, None, None, {})
@@ -149,4 +155,5 @@ def _phase(key: BundleKey, known: dict[BundleKey, PhaseOutcome], gos: dict[Bundl
         )
         if (value := getattr(outcome, name)) is not None and (name != "preemptions" or key in gos)
     }
-    return PhaseStatus(key, outcome.state, outcome.adequate, outcome.receipt_sha256, gos.get(key), counts)
+    go, attempts = gos.get(key, (None, 1))
+    return PhaseStatus(key, outcome.state, outcome.adequate, outcome.receipt_sha256, go, counts, attempts)

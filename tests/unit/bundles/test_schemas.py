@@ -7,7 +7,7 @@ from pydantic import ValidationError
 from support import bundle_factory as make
 
 from fitladder.bundles.ids import check_record_ids, seeds_sha256
-from fitladder.bundles.layout import key_of_place
+from fitladder.bundles.layout import spot_of
 from fitladder.bundles.schemas import PromptRecord
 from fitladder.errors import BundleError
 
@@ -95,9 +95,14 @@ def test_seeds_have_one_digest_that_knows_their_order() -> None:
         ("think_64", "prob"),
         ("think_٦٤", "probe"),
         ("think_64 ", "probe"),
+        ("think_64", "probe.attempt_1"),
+        ("think_64", "probe.attempt_02"),
+        ("think_64", "probe.attempt_"),
+        ("think_64", "prob.attempt_2"),
     ],
 )
 def test_only_one_spelling_of_a_place(place: tuple[str, str]) -> None:
-    assert key_of_place(make.ID, "think_64", "probe") == make.key()
+    assert spot_of(make.ID, "think_64", "probe") == (make.key(), 1)
+    assert spot_of(make.ID, "think_64", "probe.attempt_12") == (make.key(), 12)
     with pytest.raises(BundleError, match="no bundle can have"):
-        key_of_place(make.ID, *place)
+        spot_of(make.ID, *place)

@@ -172,6 +172,61 @@ def test_an_engine_that_fails_while_generating_leaves_preflight_only(made: Scrip
         approve(made.house(), PROBE, "ask-2")
 
 
+def test_case_23_an_interrupted_phase_is_begun_again_under_a_fresh_go(made: ScriptedHouse) -> None:
+    made.script(crash="stage1")
+    first = approve(made.house(), PROBE)
+    with pytest.raises(EngineFailed):
+        run_whole_phase(made.house(), PROBE, first)
+    made.script(outcomes=ADEQUATE)
+    with pytest.raises(LadderRefused, match=r"got 64 probe: preflight only.*--budget 64 --resume"):
+        approve(made.house(), PROBE, "again")
+    with pytest.raises(LadderRefused, match="not authorised to resume"):
+        approve(made.house(), key_of("base", 64), "other", resume=True)
+    fresh = approve(made.house(), PROBE, "again", resume=True)
+    with pytest.raises(LadderRefused, match="preflight only"):
+        run_whole_phase(made.house(), PROBE, first)  # the used GO opens nothing
+    receipt = run_whole_phase(made.house(), PROBE, fresh)
+    standing = survey(made.house(), EXPERIMENT)
+    assert receipt.go_sha256 == fresh
+    assert receipt.resumes == standing.interrupted_attempts(PROBE)
+    assert on_disk(made) == ["preflight.json"]
+    assert standing.next.key == key_of("base", 64)
+    assert made.generated() == ["probe@64", "probe@64"]
+    with pytest.raises(LadderRefused, match="not authorised to resume"):
+        approve(made.house(), PROBE, "third", resume=True)
+
+
+def test_a_go_for_the_first_attempt_does_not_allow_a_second(made: ScriptedHouse) -> None:
+    made.script(crash="stage1")
+    used, spare = approve(made.house(), PROBE), approve(made.house(), PROBE, "spare")
+    with pytest.raises(EngineFailed):
+        run_whole_phase(made.house(), PROBE, used)
+    made.script(outcomes=ADEQUATE)
+    with pytest.raises(LadderRefused, match="preflight only"):
+        run_whole_phase(made.house(), PROBE, spare)
+    asked = approve(made.house(), PROBE, "again", resume=True)
+    made.script(crash="stage1")
+    with pytest.raises(EngineFailed):
+        run_whole_phase(made.house(), PROBE, asked)
+    late = approve(made.house(), PROBE, "third", resume=True)
+    with pytest.raises(GoRefused, match=r"was used already"):
+        run_whole_phase(made.house(), PROBE, asked)
+    made.script(outcomes=ADEQUATE)
+    receipt = run_whole_phase(made.house(), PROBE, late)
+    assert len(receipt.resumes) == 2
+    assert made.generated() == ["probe@64"] * 3
+
+
+def test_case_22_another_engine_is_no_further_attempt(made: ScriptedHouse) -> None:
+    made.script(crash="stage1")
+    with pytest.raises(EngineFailed):
+        run_whole_phase(made.house(), PROBE, approve(made.house(), PROBE))
+    made.script(outcomes=ADEQUATE, runtime={"packages": {"scripted": "2"}})
+    with pytest.raises(BindingChanged, match=r"packages.scripted changed: got .*'2', need .*'1'"):
+        run_whole_phase(made.house(), PROBE, approve(made.house(), PROBE, "again", resume=True))
+    assert made.generated() == ["probe@64"]
+
+
 def test_a_changed_prompt_or_model_refuses_before_any_engine(made: ScriptedHouse) -> None:
     go = approve(made.house(), PROBE)
     records = made.folder / "data" / "inputs" / EXPERIMENT / "records_base.json"
