@@ -1,6 +1,6 @@
 """Which arguments does vLLM get for one rung of one experiment? All of them registered, all explicit.
 
-Pure: a registration in, keyword arguments and a request out. It builds no engine and imports none.
+A registration in, keyword arguments and a request out. It builds no engine and imports none.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from fitladder.engine.request import EngineRequest, RequestRecord
 from fitladder.errors import RegistrationError
+from fitladder.protocol.binding import generation_code_sha256
 from fitladder.protocol.experiment import Experiment, Phase
 from fitladder.protocol.key import BundleKey
 from fitladder.protocol.settings import Engine, Rung
@@ -124,5 +125,6 @@ def build_request(
         admission=experiment.engine.admission,
         samples_path=str(samples_path),
         engine_lock_path=None if engine_lock_path is None else str(engine_lock_path),
+        generation_code_sha256=generation_code_sha256(),
         progress_interval_s=progress_interval_s,
     )

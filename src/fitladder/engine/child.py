@@ -22,6 +22,7 @@ from fitladder.engine.base import Engine, Progress
 from fitladder.engine.generation import run_generation
 from fitladder.engine.request import EngineRequest, load_request
 from fitladder.errors import EngineFailed, FitladderError
+from fitladder.protocol.binding import PACKAGE, generation_code_sha256
 
 __all__ = ["GENERATE", "STOP", "Commands", "Events", "serve", "serve_process"]
 
@@ -86,6 +87,7 @@ def _run(
     events: Events,
     commands: Commands,
 ) -> int:
+    _check_code(request)
     engine = build(request)
     try:
         events.send(
@@ -113,6 +115,28 @@ def _run(
     finally:
         engine.close()
     return 0
+
+
+def _check_code(request: EngineRequest) -> None:
+    """This process runs the code that was bound, and nobody's start-up hook. Raises EngineFailed."""
+    here = generation_code_sha256()
+    if request.generation_code_sha256 not in (None, here):
+        raise EngineFailed(
+            f"the engine process imports other code, from {PACKAGE}",
+            got=here,
+            need=request.generation_code_sha256,
+            do="install this checkout into the engine's environment: `make setup`",
+        )
+    standard = Path(os.__file__).parent
+    for name in ("sitecustomize", "usercustomize"):
+        path = getattr(sys.modules.get(name), "__file__", None)
+        if path is not None and Path(path).parent != standard:
+            raise EngineFailed(
+                f"a {name} ran before the engine",
+                got=path,
+                need="none but the system's own",
+                do="remove it, or take its folder out of PYTHONPATH",
+            )
 
 
 def _write_durably(path: Path, data: bytes) -> None:

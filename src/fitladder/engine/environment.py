@@ -1,6 +1,6 @@
 """Which environment variables does an engine process get, and which of them are recorded?
 
-Registered ones, ours, and the inherited ones less every VLLM_* that nobody registered: a stray
+Registered ones, ours, and the inherited ones less every VLLM_* and PYTHON* that nobody registered: a stray
 VLLM_CPU_KVCACHE_SPACE, for one, silently overrides the registered cache. Pure.
 """
 
@@ -16,17 +16,20 @@ OURS = {  # how our runner uses any vLLM
     "TOKENIZERS_PARALLELISM": "false",
     "PYTHONUNBUFFERED": "1",
 }
-KEPT = ("VLLM_CACHE_ROOT",)  # where compiled kernels are kept; changes no result
-INHERITED = (
+KEPT = ("VLLM_CACHE_ROOT", "PYTHONPATH")  # where compiled kernels and packages lie
+INHERITED = (  # they can matter; what is loaded from elsewhere is at least on record
     "CUDA_VISIBLE_DEVICES",
+    "LD_PRELOAD",
     "OMP_NUM_THREADS",
     "OMP_WAIT_POLICY",
-)  # they can matter
+    "PYTHONPATH",
+)
+DROPPED = ("VLLM_", "PYTHON")
 
 
 def child_environment(inherited: Mapping[str, str], registered: Mapping[str, str]) -> dict[str, str]:
     """Environment of an engine process; registered values win."""
-    kept = {name: value for name, value in inherited.items() if not name.startswith("VLLM_") or name in KEPT}
+    kept = {name: value for name, value in inherited.items() if not name.startswith(DROPPED) or name in KEPT}
     return kept | OURS | dict(registered)
 
 

@@ -50,7 +50,7 @@ def engine_command(python: Path) -> list[str]:
             got=python,
             do="run `make setup` or set FITLADDER_ENGINE_PYTHON",
         )
-    return [str(python), "-m", "fitladder.engine.vllm"]
+    return [str(python), "-P", "-m", "fitladder.engine.vllm"]  # -P: nothing is imported from where we stand
 
 
 class EngineProcess:

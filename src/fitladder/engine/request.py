@@ -12,7 +12,7 @@ from fitladder.canonical import canonical_bytes, parse_model, read_json
 from fitladder.engine.two_stage import EngineRecord
 from fitladder.errors import EngineFailed
 from fitladder.protocol.key import BundleKey
-from fitladder.protocol.settings import Count, Frozen, Sampling, Thinking, TokenId
+from fitladder.protocol.settings import Count, Frozen, Sampling, Sha256, Thinking, TokenId
 
 __all__ = ["EngineRequest", "ProcessRequest", "RequestRecord", "load_request", "write_request"]
 
@@ -49,6 +49,7 @@ class EngineRequest(ProcessRequest):
     admission: Literal["worst_case", "spaced"]
     samples_path: str = Field(min_length=1)
     engine_lock_path: str | None = None
+    generation_code_sha256: Sha256 | None = None  # of the parent; a child of other code refuses
     progress_interval_s: Annotated[float, Field(gt=0)] = 1.0
 
     def engine_records(self) -> list[EngineRecord]:

@@ -15,7 +15,16 @@ from fitladder.canonical import canonical_sha256, sha256_bytes
 from fitladder.errors import BindingChanged
 from fitladder.protocol.experiment import Experiment, Frozen, Identifier, Sha256
 
-__all__ = ["Binding", "Moved", "bind", "check_generation", "import_closure", "moved"]
+__all__ = [
+    "PACKAGE",
+    "Binding",
+    "Moved",
+    "bind",
+    "check_generation",
+    "generation_code_sha256",
+    "import_closure",
+    "moved",
+]
 
 PACKAGE = Path(fitladder.__file__).parent
 GENERATION_ENTRIES = (
@@ -27,7 +36,16 @@ GENERATION_ENTRIES = (
     "prompts/render.py",
     "prompts/tokenize.py",
 )
-DECISION_ENTRIES = ("audit/termination.py", "ladder/authorise.py", "ladder/select.py", "semantics/analyse.py")
+DECISION_ENTRIES = (
+    "audit/termination.py",
+    "ladder/authorise.py",
+    "ladder/select.py",
+    "lineage/audits.py",  # which columns an audit is given, and what the ladder is told of it
+    "lineage/outcomes.py",
+    "lineage/stages/semantics.py",  # which ids count as the answer
+    "phase/run.py",  # whether the gates, the ladder and the GO are asked at all
+    "semantics/analyse.py",
+)
 UNBOUND = frozenset(
     {"__init__.py", "errors.py", "protocol/registry.py", "protocol/binding.py"}
 )  # no result in them
@@ -93,7 +111,7 @@ def bind(experiment: Experiment) -> Binding:
     """The binding of this experiment under the code of this package, by the raw bytes of its files."""
     generation = import_closure(GENERATION_ENTRIES)
     decision = tuple(path for path in import_closure(DECISION_ENTRIES) if path not in set(generation))
-    digests = {path: sha256_bytes((PACKAGE / path).read_bytes()) for path in (*generation, *decision)}
+    digests = _digests((*generation, *decision))
     body: dict[str, Any] = {
         "schema_version": 1,
         "experiment_id": experiment.experiment_id,
@@ -104,6 +122,15 @@ def bind(experiment: Experiment) -> Binding:
     body["generation_sha256"] = canonical_sha256(body)
     body["decision_code"] = {path: digests[path] for path in decision}
     return Binding(**body, binding_sha256=canonical_sha256(body))
+
+
+def generation_code_sha256() -> str:
+    """One digest over the generation code that this very process imports from."""
+    return canonical_sha256(_digests(import_closure(GENERATION_ENTRIES)))
+
+
+def _digests(paths: Iterable[str]) -> dict[str, str]:
+    return {path: sha256_bytes((PACKAGE / path).read_bytes()) for path in paths}
 
 
 def _leaves(value: Any, where: str) -> dict[str, Any]:
@@ -145,5 +172,5 @@ def check_generation(recorded: Binding, now: Binding, *, where: str) -> None:
         f"{where} was made under another binding" + (f" ({first.part} moved)" if first else ""),
         got=first.old if first else recorded.generation_sha256,
         need=first.new if first else now.generation_sha256,
-        do=f"see `fitladder binding {now.experiment_id} --diff`; old bundles stay with the old binding",
+        do=f"see `fitladder binding {now.experiment_id} --diff {where}`; old bundles stay with the old binding",
     )
