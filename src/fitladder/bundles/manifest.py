@@ -91,7 +91,7 @@ def build_manifest(experiment: Experiment, found: VerifiedRoot) -> Manifest:
             root=experiment.artifacts.root,
             environment_override=experiment.artifacts.environment_override,
             reviewers_copy=f"data/bundles/{name}",
-            pull=f"dvc pull bundles@{name}",
+            pull=f"fitladder lineage pull {name}",
         ),
         checksum_scheme=SCHEME,
         tree=catalog.tree,

@@ -86,7 +86,10 @@ def _check_begins(found: VerifiedRoot, preflight: Preflight) -> None:
             f"{key} has a preflight already" if earlier else f"{key} was never begun",
             got=", ".join(preflight.resumes) or "a preflight that resumes nothing",
             need=", ".join(digests) or "one that resumes nothing",
-            do="ask for another attempt: `fitladder launch --resume`" if earlier else None,
+            do=f"ask for another attempt: `fitladder launch {key.experiment_id} --phase {key.phase} "
+            f"--budget {key.thinking_budget_tokens} --resume`"
+            if earlier
+            else None,
         )
     if earlier:
         check_resumable(earlier[-1].preflight, preflight)

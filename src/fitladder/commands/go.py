@@ -34,7 +34,7 @@ def _waiting(api: PrefectApi, parameters: dict[str, Any], run_id: str | None) ->
             f"launches of {what} that wait for a GO",
             got=", ".join(f"{run.name} {run.run_id}" for run in found) or "none",
             need="one",
-            do="name it with --run" if found else "ask first: `fitladder launch`",
+            do="name it with --run" if found else "ask first, see `fitladder launch --help`",
         )
     return found[0]
 

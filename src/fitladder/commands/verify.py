@@ -19,7 +19,7 @@ from fitladder.protocol.registry import Registry, load_registry
 
 __all__ = ["verify"]
 
-GET_THEM = "get them with `dvc pull bundles@EXPERIMENT`, or name a root with --root"
+GET_THEM = "get them with `fitladder lineage pull EXPERIMENT`, or name a root with --root"
 FILES_OF_THE_TOOLS = frozenset({".gitignore"})  # DVC puts it beside what it carries
 
 

@@ -73,7 +73,7 @@ def outcome_of(
         counts = {name: audit[name] for name in COUNTS}
     except (KeyError, TypeError, ValueError) as error:
         raise LadderRefused(
-            "an audit without its counts", got=repr(error)[:120], do="recompute it with `fitladder audit`"
+            "an audit without its counts", got=repr(error)[:120], do="make it again: `dvc repro`"
         ) from error
     if any(type(count) is not int or count < 0 for count in (expected, *counts.values())):
         raise LadderRefused(f"audit of {key}: counts", got=counts, need="integers from 0")

@@ -105,7 +105,7 @@ def check_recomputed(recorded: Sequence[PhaseOutcome], recomputed: Sequence[Phas
                     f"{rung_name(key.thinking_budget_tokens)} {key.phase}: {field} is not what was recorded",
                     got=getattr(now[key], field),
                     need=getattr(old, field),
-                    do="run `fitladder verify` and recompute the audits",
+                    do=f"run `fitladder verify {key.experiment_id}`, then make the audits again: `dvc repro`",
                 )
 
 

@@ -104,7 +104,8 @@ def _check_bytes(checkout: Path, out: LockedPath, stores: Sequence[Store]) -> No
             f"{path} is missing at its recorded path",
             got="nothing",
             need=f"MD5 {out.md5}",
-            do=f"run `dvc pull {out.path}`, or undo what moved it",
+            do=f"run `dvc pull {out.path}`, or undo what moved it; where no remote has it, "
+            "`dvc repro` makes everything but bundles again",
         )
     if raw_md5(path) == out.md5:
         return

@@ -51,7 +51,7 @@ class Dvc:
     wait_s: float = WAIT_S
 
     def run(self, *words: str) -> str:
-        """Run `dvc WORDS` and return its standard output.
+        """Run dvc with these words and return its standard output.
 
         Raises LineageError with DVC's own last error line, EnvironmentNotReady where dvc is not installed.
         """

@@ -54,5 +54,5 @@ def _check_recorded(folder: Path, lock_file: Path, experiment_id: str) -> None:
                 f"{folder} is missing at its recorded path",
                 got="nothing",
                 need=f"{out.files} files, MD5 {out.md5}",
-                do=f"run `dvc pull bundles@{experiment_id}`",
+                do=f"run `fitladder lineage pull {experiment_id}`",
             )

@@ -172,5 +172,5 @@ def check_generation(recorded: Binding, now: Binding, *, where: str) -> None:
         f"{where} was made under another binding" + (f" ({first.part} moved)" if first else ""),
         got=first.old if first else recorded.generation_sha256,
         need=first.new if first else now.generation_sha256,
-        do=f"see `fitladder binding {now.experiment_id} --diff {where}`; old bundles stay with the old binding",
+        do=f"see `fitladder binding {now.experiment_id} --diff {where}`; bundles keep their binding",
     )

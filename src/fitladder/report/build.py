@@ -168,7 +168,7 @@ def _selection(data_dir: Path, experiment: Experiment, due: NextPhase | None) ->
             f"{selection_path(data_dir, experiment.experiment_id)} decides what bundles and audits do not",
             got=found.reason,
             need=due.reason if due else "an audit of every bundle",
-            do=f"run `dvc pull bundles@{experiment.experiment_id}`",
+            do=f"run `fitladder lineage pull {experiment.experiment_id}`",
         )
     digest = sha256_file(selection_path(data_dir, experiment.experiment_id))
     return Selection(found.passed, found.selected, digest, f"{found.reason[0].upper()}{found.reason[1:]}.")
@@ -207,7 +207,7 @@ def _commands(experiment_id: str, *, historic: bool) -> tuple[tuple[str, str], .
             ),
         )
     return (
-        (f"dvc pull -d report@{experiment_id}", "fetches bundles, audits and this page by content"),
+        (f"fitladder lineage pull {experiment_id}", "fetches bundles, audits and this page by content"),
         (
             f"fitladder verify {experiment_id}",
             "every byte against its receipt; one flipped byte refuses by name",

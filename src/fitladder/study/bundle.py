@@ -91,7 +91,7 @@ def verify_study(folder: Path) -> VerifiedStudy:
                 f"{folder / name} does not follow from the measurements",
                 got=files[name].sha256,
                 need=sha256_bytes(need),
-                do="`fitladder study run` derives it again, if only the version changed",
+                do=f"`fitladder study run {folder.name}` derives it again, if only the version changed",
             )
     if receipt != _receipt(study, measured, results, files, receipt.noted_at_s):
         raise BundleTampered(f"{path} does not fit its files", need="counts and digests of these files")

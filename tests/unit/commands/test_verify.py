@@ -116,7 +116,7 @@ def test_nothing_to_verify_is_no_pass(checkout: Path, run: Run, state: str) -> N
         code, _, err = run(*words)
         assert code == 6
         assert "no bundle lies here" in err
-        assert "dvc pull" in err
+        assert "fitladder lineage pull" in err
 
 
 def test_an_unregistered_folder_a_copy_of_another_and_a_moved_binding(
