@@ -53,8 +53,9 @@ bench: setup
 lock: .venv/.ready
 	@.ci/lock
 
-# Only the rehearsal's own root and the copies made of it; approvals stay, a new demo asks for new GOs.
+# Only the rehearsal's own root, the copies made of it, and what dvc.lock says of it beyond the last commit;
+# approvals stay, a new demo asks for new GOs.
 clean-demo:
 	@rm -rf "$(CURDIR)/runs/smollm2_135m_cpu_rehearsal" data/{bundles,audits,prompts}/smollm2_135m_cpu_rehearsal
 	rm -f data/{selection,semantics}/smollm2_135m_cpu_rehearsal.json data/reports/smollm2_135m_cpu_rehearsal.{html,md}
-	git ls-files --error-unmatch dvc.lock >/dev/null 2>&1 || rm -f dvc.lock
+	[ ! -x .venv/bin/fitladder ] || .venv/bin/fitladder lineage forget smollm2_135m_cpu_rehearsal
