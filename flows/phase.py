@@ -34,8 +34,8 @@ from tasks.running import (
 
 __all__ = ["phase", "scheduled_phase"]
 
-POOL = "FITLADDER_WORK_POOL"  # set by `fitladder agent`, beside the slot of its device
-SLOT = "FITLADDER_GPU_SLOT"
+POOL = "FITLADDER_WORK_POOL"  # set by `fitladder agent`
+LEASE_S = 60.0  # Prefect's shortest: a killed run gives its slot back so soon; renewed while the engine lives
 
 
 def _work_pool() -> str:
@@ -52,8 +52,9 @@ def run_phase(key: BundleKey, go_sha256: str) -> tuple[Receipt, bool]:
         prompts = check_inputs(site)
         # Giving the slot back needs the server; the receipt does not wait for that.
         with concurrency(
-            os.environ.get(SLOT, "gpu-0"),
+            house.slot,
             occupy=1,
+            lease_duration=LEASE_S,
             strict=True,
             raise_on_lease_renewal_failure=False,  # a server that is away ends no generation
         ):

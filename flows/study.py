@@ -4,7 +4,6 @@ No GO is asked for: a study samples from weightless or registered models, and no
 It holds the device's slot, so that no phase shares the device with it. Run again, it goes on.
 """
 
-import os
 from typing import Any
 
 from prefect import flow
@@ -21,9 +20,11 @@ __all__ = ["study"]
 @flow(name="study", persist_result=False)
 def study(name: str, stop_after_s: float | None = None) -> State[Any]:
     """Run what is left of `data/studies/NAME`; `stop_after_s`: start nothing that would end later."""
-    slot = os.environ.get("FITLADDER_GPU_SLOT", "gpu-0")
-    with concurrency(slot, occupy=1, strict=True, raise_on_lease_renewal_failure=False):
-        verified = run_cells(house_here(), name, stop_after_s)
+    house = house_here()
+    with concurrency(
+        house.slot, occupy=1, lease_duration=60.0, strict=True, raise_on_lease_renewal_failure=False
+    ):
+        verified = run_cells(house, name, stop_after_s)
     show_study(verified)
     receipt = verified.receipt
     message = f"{name}: {receipt.runs} runs, {receipt.cells_complete} of {receipt.cells} cells complete"

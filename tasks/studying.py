@@ -7,6 +7,7 @@ from prefect import get_run_logger, task
 from prefect.artifacts import create_markdown_artifact
 from prefect.cache_policies import NO_CACHE
 
+from fitladder.bundles.lock import hold_lock
 from fitladder.errors import UsageError
 from fitladder.phase.house import ENGINE_PYTHON, House
 from fitladder.study.bundle import VerifiedStudy, verify_study
@@ -35,7 +36,9 @@ def run_cells(house: House, name: str, stop_after_s: float | None) -> VerifiedSt
         stop_after_s=stop_after_s,
         say=logger.info,
     )
-    run_study(folder / "study.yaml", host)
+    house.device_lock.parent.mkdir(exist_ok=True)
+    with hold_lock(house.device_lock, f"study {name}"):
+        run_study(folder / "study.yaml", host)
     return verify_study(folder)
 
 

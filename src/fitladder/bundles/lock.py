@@ -18,7 +18,7 @@ from fitladder.canonical import canonical_bytes, parse_json, parse_model
 from fitladder.errors import RootBusy
 from fitladder.protocol.experiment import Frozen
 
-__all__ = ["HeldLock", "Holder", "hold_lock", "this_holder"]
+__all__ = ["HeldLock", "Holder", "hold_lock", "lives_here", "this_holder"]
 
 MAX_HOLDER_BYTES = 4096
 NAME_PATIENCE_S = 0.5  # between taking the lock and writing its name a holder needs some microseconds
@@ -141,7 +141,7 @@ def _check_left_behind(path: Path, descriptor: int) -> Holder | None:
         _refuse_left(path, failure, "somebody who cannot be read")
     if left.host != socket.gethostname():
         _refuse_left(path, left, "another host, whose processes cannot be seen from here")
-    if left.boot_id == _boot_id() and _is_alive(left):
+    if lives_here(left):
         _refuse_left(path, left, "a live process, although the lock is free")
     return left
 
@@ -153,6 +153,12 @@ def _refuse_left(path: Path, left: object, why: str) -> NoReturn:
         need="nobody else",
         do="make sure that it has ended, then empty the file by hand",
     )
+
+
+def lives_here(holder: Holder) -> bool:
+    """Whether that very process, not another of its number, is alive on this host."""
+    here = (socket.gethostname(), _boot_id())
+    return (holder.host, holder.boot_id) == here and _is_alive(holder)
 
 
 def _is_alive(holder: Holder) -> bool:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from fitladder.orchestrator.processes import hear_signals, worker_command, worker_environment
+from fitladder.orchestrator.reconcile import close_dead_runs
 from fitladder.orchestrator.rest import api_from_environment
 from fitladder.orchestrator.setup import CPU_POOL, DEFAULT_SLOT, GPU_POOL, ensure_pool, ensure_slot
 from fitladder.phase.house import house_here
@@ -29,6 +30,9 @@ def agent(
     limit = 4 if cpu else 1
     ensure_pool(api, work_pool, None if cpu else 1)
     ensure_slot(api, slot)
+    if not cpu:
+        for closed in close_dead_runs(api, house):
+            typer.echo(f"closed run {closed.run.name}, which is dead: {closed.state_name}: {closed.why}")
     environment = worker_environment(house.environment, api, house.folder, work_pool=work_pool, slot=slot)
     environment.setdefault("PREFECT_HOME", str(house.folder / ".prefect"))
     command = worker_command(work_pool, name or f"{socket.gethostname()}-{work_pool}", limit)

@@ -17,6 +17,7 @@ __all__ = ["House", "house_here"]
 
 ENGINE_COMMAND = "FITLADDER_ENGINE_COMMAND"  # another engine; its facts name it in every receipt
 ENGINE_PYTHON = "FITLADDER_ENGINE_PYTHON"
+SLOT = "FITLADDER_GPU_SLOT"  # set by `fitladder agent`: the device that this process may use
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,16 @@ class House:
     def scratch(self) -> Path:
         """Where engines log and put rows down until they are bundled; nothing in it counts as done."""
         return self.folder / "runs" / ".scratch"
+
+    @property
+    def slot(self) -> str:
+        """The slot of the device that this process may use."""
+        return self.environment.get(SLOT, "gpu-0")
+
+    @property
+    def device_lock(self) -> Path:
+        """Held by whoever has an engine on that device; a server that was away may lend its slot twice."""
+        return self.folder / "runs" / f".{self.slot}.lock"
 
     def engine_lock(self, engine: Engine) -> Path | None:
         """The lock file of this engine's environment, for the receipt."""

@@ -28,6 +28,7 @@ from fitladder.approval.go import Go
 from fitladder.bundles.catalog import Catalog
 from fitladder.bundles.claim import HeldRoot, hold_root
 from fitladder.bundles.ids import seeds_sha256
+from fitladder.bundles.lock import hold_lock
 from fitladder.bundles.receipt import Receipt
 from fitladder.bundles.schemas import EngineMeta, Preflight, PromptRecord
 from fitladder.bundles.writer import commit_bundle, reconcile
@@ -155,7 +156,10 @@ def check_inputs(site: Site) -> ArmPrompts:
 
 @contextlib.contextmanager
 def start_engine(site: Site, prompts: ArmPrompts) -> Iterator[EngineProcess]:
-    """An engine process that does not outlive the `with` block, whatever ends it."""
+    """An engine process that does not outlive the `with` block, whatever ends it.
+
+    Raises RootBusy, naming the holder, where another engine of this host is on the device.
+    """
     experiment = site.standing.experiment
     request = build_request(
         experiment,
@@ -166,12 +170,16 @@ def start_engine(site: Site, prompts: ArmPrompts) -> Iterator[EngineProcess]:
         samples_path=site.scratch / "samples.parquet",
         engine_lock_path=site.house.engine_lock(experiment.engine),
     )
-    with EngineProcess.start(
-        request,
-        command=site.house.engine_command(),
-        log_path=site.scratch / "engine.log",
-        inherited=site.house.environment,
-    ) as engine:
+    run_id = site.held.lock.holder.flow_run_id
+    with (
+        hold_lock(site.house.device_lock, f"engine of {site.key}", flow_run_id=run_id),
+        EngineProcess.start(
+            request,
+            command=site.house.engine_command(),
+            log_path=site.scratch / "engine.log",
+            inherited=site.house.environment,
+        ) as engine,
+    ):
         yield engine
 
 
