@@ -23,6 +23,8 @@ from fitladder.protocol.capture import covering_capture_list, uncovered_widths
 
 __all__ = ["Cache", "CapacityPlan", "plan_capacity", "settle_pool_blocks"]
 
+MOST_POOL_BLOCKS = 10_000_000  # some ten times what any GPU holds; widths are listed one by one
+
 
 @dataclass(frozen=True)
 class Cache:
@@ -51,6 +53,7 @@ class CapacityPlan:
     """The widest safe batch by both rules, the fits at that width, and its graphs."""
 
     max_total_tokens: int
+    max_num_batched_tokens: int
     blocks_per_sequence: int
     kv_cache_size_tokens: int
     max_num_seqs: int
@@ -99,11 +102,13 @@ def plan_capacity(
             need=f"at most {cache.max_model_len_tokens}",
             do="raise --max-model-len or lower the budget",
         )
+    if cache.pool_blocks > MOST_POOL_BLOCKS:
+        raise GateRefused("pool blocks", got=cache.pool_blocks, need=f"at most {MOST_POOL_BLOCKS}")
     usable = usable_pool_blocks(cache.pool_blocks)
     size, groups, kv_tokens = cache.block_size_tokens, cache.mamba_groups, cache.kv_cache_size_tokens
     by_tokens = largest_width_by_tokens(max_total_tokens, size, kv_tokens)
     by_blocks = largest_width_by_blocks(max_total_tokens, size, groups, usable)
-    width = min(by_tokens, by_blocks)
+    width = min(by_tokens, by_blocks, max_num_batched_tokens)  # vLLM refuses more than a step may schedule
     if not width:
         each = blocks_per_sequence(max_total_tokens, size, groups)
         raise GateRefused(
@@ -114,6 +119,7 @@ def plan_capacity(
     )
     return CapacityPlan(
         max_total_tokens=max_total_tokens,
+        max_num_batched_tokens=max_num_batched_tokens,
         blocks_per_sequence=blocks_per_sequence(max_total_tokens, size, groups),
         kv_cache_size_tokens=kv_tokens,
         max_num_seqs=width,

@@ -31,11 +31,12 @@ def implicit_capture_list(
         raise InputRefused(
             "capture list", got=f"ceiling {ceiling}, width {max_num_seqs}", need="positive sizes"
         )
+    release = _release(vllm_version)
     ceiling = min(ceiling, max_num_batched_tokens)
     sizes = {1, 2, 4, *range(8, 256, 8), *range(256, ceiling + 1, 16)}
     if max_num_batched_tokens <= ceiling:
         sizes.add(max_num_batched_tokens)
-    if max_capture_size is None and _release(vllm_version) >= ADDS_WIDTH_FROM:
+    if max_capture_size is None and release >= ADDS_WIDTH_FROM:
         sizes.add(max_num_seqs)
     return tuple(sorted(size for size in sizes if size <= ceiling))
 

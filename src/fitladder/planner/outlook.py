@@ -84,6 +84,12 @@ def predict_cache(
 
 def check_width(cache: Cache, plan: CapacityPlan, max_num_seqs: int, sequences: int | None) -> None:
     """Raises GateRefused where so many at once exceed the pool, naming how far, what fits, and its graphs."""
+    if max_num_seqs > plan.max_num_batched_tokens:
+        raise GateRefused(
+            "max_num_seqs over what a step may schedule",
+            got=max_num_seqs,
+            need=f"at most max_num_batched_tokens, {plan.max_num_batched_tokens}: vLLM refuses more",
+        )
     active = max_num_seqs if sequences is None else min(max_num_seqs, sequences)
     usable = usable_pool_blocks(cache.pool_blocks)
     blocks = block_rule(plan.max_total_tokens, cache.block_size_tokens, cache.mamba_groups, active, usable)

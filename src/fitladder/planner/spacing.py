@@ -77,15 +77,16 @@ def cheapest_starts(
     """The plan of the group size (1 to 16, that pool and width hold) whose steps and starts cost least.
 
     `start_cost_steps`: decode steps that one step with a prefill in it costs beyond its tokens, however many
-    sequences start in it. Smaller groups win ties. Raises as `plan_starts` does.
+    sequences start in it; where all of them are a hundredth of the run, none is saved. Smaller groups win
+    ties. Raises as `plan_starts` does.
     """
     best = plan_starts(prompt_tokens, max_new_tokens, pool, max_num_seqs)
 
     def cost(starts: tuple[int, ...]) -> int:
         return plan_steps(starts, max_new_tokens) + start_cost_steps * len(set(starts))
 
-    if not prompt_tokens or not start_cost_steps:
-        return best
+    if start_cost_steps * len(set(best)) * 100 <= plan_steps(best, max_new_tokens):
+        return best  # fewer starts could gain a hundredth at most
     peak = max(pool.check_alone(prompt, max_new_tokens) for prompt in prompt_tokens)
     for group in range(2, min(LARGEST_GROUP, max_num_seqs, pool.usable_blocks // peak) + 1):
         best = min(best, plan_starts(prompt_tokens, max_new_tokens, pool, max_num_seqs, group), key=cost)

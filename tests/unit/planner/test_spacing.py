@@ -61,8 +61,14 @@ def test_a_price_on_starts_buys_fewer_of_them() -> None:
     assert priced == plan_starts(prompts, 650, pool, 64, group=7)
 
 
+def test_long_runs_start_each_sequence_by_itself() -> None:
+    """A registered phase: 49,152 tokens each; what starts cost is nothing there."""
+    prompts, pool = [BASE_ARM[i % 12] for i in range(144)], Pool(1948, 528, 3)
+    assert cheapest_starts(prompts, 49_152, pool, 64, 9) == plan_starts(prompts, 49_152, pool, 64)
+
+
 def test_nothing_to_plan() -> None:
-    assert plan_starts([], 3_072, POOL, 64) == ()
+    assert plan_starts([], 3_072, POOL, 64) == cheapest_starts([], 3_072, POOL, 64, 9) == ()
     assert plan_steps([], 3_072) == 0
     assert lower_bound_steps([], 3_072, POOL) == 0
 
