@@ -1,7 +1,8 @@
 """Does a captured graph hold every decode width, and is it the registered list of graphs?
 
-`exact` demands the registered list, live; `implicit` records what vLLM resolved and what stays uncovered;
-`none` demands that no graph exists. Asked and resolved lists are both the live engine's own words.
+`exact` demands the registered list, live (in any order only where normalising is registered); `implicit`
+records what vLLM resolved and what stays uncovered; `none` demands that no graph exists. Asked and resolved
+lists are both the live engine's own words.
 """
 
 from collections.abc import Mapping
@@ -10,7 +11,12 @@ from typing import Any
 from fitladder.engine.base import EngineFacts
 from fitladder.errors import GateRefused
 from fitladder.gates.record import GateRecord
-from fitladder.protocol.capture import check_capture_list, render_widths, uncovered_widths
+from fitladder.protocol.capture import (
+    check_capture_list,
+    normalise_capture_list,
+    render_widths,
+    uncovered_widths,
+)
 from fitladder.protocol.experiment import Experiment, Rung
 
 __all__ = ["check_cuda_graphs"]
@@ -22,7 +28,7 @@ def check_cuda_graphs(experiment: Experiment, rung: Rung, facts: EngineFacts) ->
     """The gate of the registered capture mode. Raises GateRefused naming the widths without a graph."""
     draft = _draft_tokens({**facts.requested_args, **facts.resolved_args})
     if experiment.engine.capture == "exact":
-        _check_exact(rung, facts, draft)
+        _check_exact(rung, facts, draft, normalised=experiment.engine.capture_normalised)
     elif experiment.engine.capture == "implicit":
         _check_implicit(facts)
     else:
@@ -32,6 +38,7 @@ def check_cuda_graphs(experiment: Experiment, rung: Rung, facts: EngineFacts) ->
         name="cuda_graphs",
         numbers={
             "capture": experiment.engine.capture,
+            "capture_normalised": experiment.engine.capture_normalised,
             "max_num_seqs": rung.max_num_seqs,
             "registered_sizes": rung.capture_sizes,
             "requested_sizes": facts.capture_requested,
@@ -61,11 +68,14 @@ def _draft_tokens(args: Mapping[str, Any]) -> int:
     return value
 
 
-def _check_exact(rung: Rung, facts: EngineFacts, draft: int) -> None:
-    check_capture_list(facts.capture_resolved, rung.max_num_seqs, tokens_per_sequence=1 + draft)
+def _check_exact(rung: Rung, facts: EngineFacts, draft: int, *, normalised: bool) -> None:
+    def seen(sizes: tuple[int, ...] | None) -> tuple[int, ...] | None:
+        return normalise_capture_list(sizes) if normalised and sizes else sizes
+
+    check_capture_list(seen(facts.capture_resolved), rung.max_num_seqs, tokens_per_sequence=1 + draft)
     registered = list(rung.capture_sizes or ())
     for word, sizes in (("requested", facts.capture_requested), ("resolved", facts.capture_resolved)):
-        if list(sizes or ()) != registered:
+        if list(seen(sizes) or ()) != registered:
             raise GateRefused(
                 f"{word} capture sizes are not the registered ones",
                 got=list(sizes) if sizes is not None else None,

@@ -93,6 +93,8 @@ class Engine(Frozen):
     kv_cache_memory_bytes: Count | None
     num_gpu_blocks_override: Count | None
     capture: Literal["exact", "implicit", "none"]
+    # live lists may be unordered or repeat a size; left out where false, so that older bindings stay
+    capture_normalised: bool = Field(default=False, exclude_if=lambda value: value is False)
     admission: Literal["worst_case", "spaced"]
     args: dict[str, str | int | bool]
     environment: dict[str, str]
@@ -103,6 +105,10 @@ class Engine(Frozen):
             raise ValueError(
                 f"engine.capture: got {self.capture!r} with enforce_eager {self.enforce_eager}; "
                 "an eager engine captures no graph and only it registers capture: none"
+            )
+        if self.capture_normalised and self.capture != "exact":
+            raise ValueError(
+                f"engine.capture_normalised: got true with capture {self.capture!r}; only exact lists compare"
             )
         named = sorted(
             set(self.args) & (set(Engine.model_fields) | {"model", "seed", "max_num_seqs", "dtype"})

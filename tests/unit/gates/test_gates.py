@@ -281,6 +281,35 @@ def test_case_14_d_disorder_is_refused(exact: Experiment, facts: Facts) -> None:
         check_cuda_graphs(exact, exact.rungs[0], facts(capture_requested=mixed))
 
 
+def test_case_14_d_disorder_is_accepted_where_normalising_is_registered(
+    exact: Experiment, changed: Changed, facts: Facts
+) -> None:
+    mixed = (19, 16, 16, 8, 4, 2, 1)
+    lenient = changed(exact, engine__capture_normalised=True)
+    record = check_cuda_graphs(lenient, lenient.rungs[0], facts(capture_resolved=mixed))
+    assert (record.numbers["capture_normalised"], record.numbers["uncovered_widths"]) == (True, "none")
+    assert record.numbers["requested_sizes"] == (1, 2, 4, 8, 16, 19)  # both as the engine said them
+    assert record.numbers["resolved_sizes"] == mixed
+    check_cuda_graphs(lenient, lenient.rungs[0], facts(capture_requested=mixed, capture_resolved=mixed))
+    for other in ((16, 16, 8, 4, 2, 1), (19, 16, 16, 4, 2, 1), (20, 19, 16, 8, 4, 2, 1)):
+        with pytest.raises(GateRefused, match=r"without a graph|resolved capture sizes|past the widest"):
+            check_cuda_graphs(lenient, lenient.rungs[0], facts(capture_resolved=other))
+    for nothing in ((), None):
+        with pytest.raises(GateRefused, match="no capture sizes"):
+            check_cuda_graphs(lenient, lenient.rungs[0], facts(capture_resolved=nothing))
+
+
+def test_normalising_is_bound_where_registered_and_absent_where_not(
+    exact: Experiment, implicit: Experiment, changed: Changed
+) -> None:
+    assert "capture_normalised" not in exact.protocol_section()["engine"]
+    lenient = changed(exact, engine__capture_normalised=True)
+    assert lenient.protocol_section()["engine"]["capture_normalised"] is True
+    assert changed(lenient) == lenient
+    with pytest.raises(ValidationError, match="capture_normalised: got true with capture 'implicit'"):
+        changed(implicit, engine__capture_normalised=True)
+
+
 @pytest.mark.parametrize(
     "live",
     [
