@@ -31,6 +31,7 @@ __all__ = [
 ]
 
 MAX_INTEGER_DIGITS = 19  # int64; nothing registered here counts further
+MAX_RATE_PLACES = 9  # times any number of ids still within int64
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _Model = TypeVar("_Model", bound=BaseModel)
 
@@ -135,7 +136,9 @@ def parse_model(
         first = failure.errors(include_url=False)[0]
         field = ".".join(str(part) for part in first["loc"]) or model.__name__
         raise error(
-            f"{where}: field {field}", got=repr(first.get("input"))[:120], need=first["msg"]
+            f"{where}: field {field}",
+            got=repr(first.get("input"))[:120],
+            need=first["msg"].removeprefix("Value error, ").removeprefix("Input should be "),
         ) from failure
 
 
@@ -149,9 +152,15 @@ class Rate:
     def parse(cls, text: str | float | int) -> "Rate":
         """From a decimal such as `0.05`. Raises ValueError outside [0, 1] or on a non-decimal."""
         try:
-            value = Fraction(Decimal(str(text)))
+            exact = Decimal(str(text))
+            places = exact.as_tuple().exponent
+            if not isinstance(places, int) or not -MAX_RATE_PLACES <= places <= 0:
+                raise ValueError
+            value = Fraction(exact)
         except (InvalidOperation, ValueError, OverflowError) as failure:
-            raise ValueError(f"got {text!r}, need a decimal between 0 and 1") from failure
+            raise ValueError(
+                f"got {text!r}, need a decimal between 0 and 1, at most {MAX_RATE_PLACES} places"
+            ) from failure
         if not 0 <= value <= 1:
             raise ValueError(f"got {text!r}, need a decimal between 0 and 1")
         return cls(value)

@@ -5,14 +5,16 @@ Commands load when they are called, so that `fitladder --help` imports none of t
 
 import importlib
 import sys
-from typing import Any
+from typing import Any, NoReturn
 
 import typer
 
 from fitladder import __version__
-from fitladder.errors import FitladderError, UsageError
+from fitladder.errors import EnvironmentNotReady, FitladderError, UsageError
 
 __all__ = ["COMMANDS", "main"]
+
+INTERRUPTED = 130
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "validate": ("fitladder.commands.protocol:validate", "Check params.yaml, or one experiment in it."),
@@ -79,10 +81,22 @@ def main() -> None:
         sys.stdout.write(f"fitladder {__version__}\n")
         return
     try:
-        _app(words[0])(args=words[1:], prog_name=f"fitladder {words[0]}")
+        code = _app(words[0])(args=words[1:], prog_name=f"fitladder {words[0]}", standalone_mode=False)
     except FitladderError as error:
-        sys.stderr.write(f"fitladder: {error}\n")
-        sys.exit(error.exit_code)
+        _refuse(str(error), error.exit_code)
+    except typer.TyperException as error:  # typer's own answer to such words is a box of many lines
+        said = " ".join(error.format_message().split()).rstrip(".") or "Missing command"
+        _refuse(f"{said}; fitladder {words[0]} --help says what it takes", UsageError.exit_code)
     except KeyboardInterrupt:
-        sys.stderr.write("fitladder: interrupted; nothing half-done counts as done\n")
-        sys.exit(130)
+        code = INTERRUPTED
+    except OSError as error:  # such as a full disk under the output
+        name = f" {error.filename}" if error.filename else ""
+        _refuse(f"the system refused{name}: got {error.strerror or error}", EnvironmentNotReady.exit_code)
+    if code == INTERRUPTED:  # typer turns Ctrl-C inside a command into this code
+        _refuse("interrupted; nothing half-done counts as done", INTERRUPTED)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _refuse(line: str, code: int) -> NoReturn:
+    sys.stderr.write(f"fitladder: {line}\n")
+    sys.exit(code)

@@ -75,7 +75,7 @@ def test_case_31_rates_compare_by_integers() -> None:
 
 def test_rates_print_as_registered() -> None:
     assert [str(Rate.parse(text)) for text in ("0.05", "0.99", "0.5", "1")] == ["0.05", "0.99", "0.5", "1"]
-    for text in ("1.01", "-0.1", "nan", "five"):
+    for text in ("1.01", "-0.1", "nan", "five", "1e-400", "1e999999999", "0.9900000001"):
         with pytest.raises(ValueError, match="between 0 and 1"):
             Rate.parse(text)
 

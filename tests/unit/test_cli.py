@@ -33,6 +33,10 @@ def _fitladder(*words: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str
         (("binding", "smollm2_135m_cpu_rehearsal", "--explain", "--diff", "x"), 2, "one of them"),
         (("audit", "absent.jsonl"), 2, "no file"),
         (("select", "nope"), 3, "no such experiment"),
+        (("audit", "--json"), 2, "Missing argument 'FILE|EXPERIMENT'; fitladder audit --help"),
+        (("plan",), 2, "Missing option '--budget'"),
+        (("plan", "--wat"), 2, "No such option: --wat"),
+        (("inputs", "nope"), 2, "No such command 'nope'"),
     ],
 )
 def test_bad_words_are_one_line_and_a_code(words: tuple[str, ...], code: int, message: str) -> None:
@@ -41,6 +45,14 @@ def test_bad_words_are_one_line_and_a_code(words: tuple[str, ...], code: int, me
     assert message in done.stderr
     assert done.stderr.startswith("fitladder: ")
     assert done.stderr.count("\n") == 1
+
+
+def test_an_output_that_takes_no_more_is_one_line() -> None:
+    words = [*FITLADDER, "validate", "--json"]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(words, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == errors.EnvironmentNotReady.exit_code
+    assert done.stderr == "fitladder: the system refused: got No space left on device\n"
 
 
 @pytest.mark.parametrize("name", list(cli.COMMANDS))

@@ -24,7 +24,9 @@ __all__ = ["ForeignRow", "ForeignSample", "audit_rows", "load_rows"]
 
 TokenIds = npt.NDArray[np.int32]
 PARQUET_MAGIC = b"PAR1"
+GZIP_MAGIC = b"\x1f\x8b"
 MAX_TOKEN_ID = 2**31 - 1
+NESTED = "name it with --column, dotted: outputs.*.token_ids"
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,8 @@ def load_rows(path: Path, column: str, id_column: str) -> list[ForeignRow]:
         raise InputRefused(f"{path} cannot be read", got=error.strerror or error) from error
     if not data:
         raise InputRefused(f"{path} is empty", got="0 bytes", need="at least one row")
+    if data[:2] == GZIP_MAGIC:
+        raise InputRefused(f"{path} is compressed", got="gzip", need="JSONL or Parquet", do="gunzip it first")
     records = _parquet(data, path, column, id_column) if data[:4] == PARQUET_MAGIC else _lines(data, path)
     rows = list(_rows(records, column, id_column))
     _check_names(rows, path)
@@ -133,7 +137,9 @@ def _parquet(data: bytes, path: Path, column: str, id_column: str) -> Iterator[t
             names = whole.schema_arrow.names
             top = column.partition(".")[0]
             if top not in names:
-                raise InputRefused(f"{path} has no column {top!r}", need="one of " + ", ".join(names))
+                raise InputRefused(
+                    f"{path} has no column {top!r}", need="one of " + ", ".join(names), do=NESTED
+                )
             wanted = [top, *([id_column] if id_column in names and id_column != top else [])]
             table = whole.read(columns=wanted)
     except (pa.ArrowException, OSError) as error:
@@ -152,7 +158,12 @@ def _rows(records: Iterator[tuple[str, Any]], column: str, id_column: str) -> It
         name = record[id_column] if named else number
         if type(name) not in (str, int):
             raise InputRefused(f"{where}: {id_column!r}", got=repr(name)[:80], need="text or an integer")
-        found = list(_dig(record, column.split("."), where, column))
+        try:
+            found = list(_dig(record, column.split("."), where, column))
+        except InputRefused as error:
+            lists = ", ".join(dict.fromkeys(_id_lists(record, "")))[:200]
+            do = f"--column takes one of {lists}" if lists else "--column names the list of ids"
+            raise InputRefused(error.what, got=error.got, need=error.need, do=do) from error
         for place, value in enumerate(found):
             each = f"{name}#{place}" if "*" in column.split(".") else name
             yield ForeignRow(each, _token_ids(value, where, column), where)
@@ -173,6 +184,18 @@ def _dig(value: Any, parts: Sequence[str], where: str, column: str) -> Iterator[
     else:
         have = ", ".join(map(str, value)) if isinstance(value, dict) else type(value).__name__
         raise InputRefused(f"{where}: no {column!r}", got=have[:120], need=f"{part!r}")
+
+
+def _id_lists(value: Any, path: str) -> Iterator[str]:
+    """Where a record holds lists of integers, as `--column` takes it."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _id_lists(item, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list) and value and all(type(item) is int for item in value):
+        yield path
+    elif isinstance(value, list):
+        for item in value[:1]:
+            yield from _id_lists(item, f"{path}.*")
 
 
 def _token_ids(value: Any, where: str, column: str) -> TokenIds:

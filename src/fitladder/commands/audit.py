@@ -41,7 +41,10 @@ def audit(
     data: DataDir = Path("data"),
     as_json: Json = False,
 ) -> None:
-    """Is the model thinking, or looping? All rows of a file are taken as cut at their budget."""
+    """Is the model thinking, or looping? All rows of a file are taken as cut at their budget.
+
+    fitladder audit outputs.jsonl --column outputs.*.token_ids --id-column request_id --report loops.html
+    """
     path = Path(target)
     if column is None and not path.exists() and not path.suffix and params.exists():
         experiment = load_registry(params).experiment(target)
@@ -54,6 +57,8 @@ def audit(
             f"no file {target!r}", need="a .jsonl or .parquet file", do="name its id list with --column"
         )
     print_file: Any = importlib.import_module("fitladder.commands.audit_file").print_file
+    if report is not None and (report.suffix != ".html" or report.resolve() == path.resolve()):
+        raise UsageError("--report", got=repr(str(report)), need="an .html file other than the one audited")
     rule = _rule(tail, max_period, min_match)
     print_file(path, column or "token_ids", id_column, rule, report, as_json=as_json)
 

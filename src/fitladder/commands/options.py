@@ -18,7 +18,7 @@ __all__ = ["DataDir", "Json", "Params", "print_json", "print_table"]
 
 Params = Annotated[Path, typer.Option("--params", help="The registry of experiments.")]
 DataDir = Annotated[Path, typer.Option("--data", help="The folder of inputs, bundles and audits.")]
-Json = Annotated[bool, typer.Option("--json", help="One JSON document for programs.")]
+Json = Annotated[bool, typer.Option("--json", help="One JSON document for programs; none on a refusal.")]
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 

@@ -26,6 +26,7 @@ __all__ = ["plan"]
 
 DEFAULT_MAX_MODEL_LEN = 65_536
 MOST_SHOWN = 12
+MOST_SEQUENCES = 10_000  # every one is simulated
 _GIB = 1 << 30
 
 
@@ -60,10 +61,24 @@ def plan(
     vllm_version: Annotated[str, typer.Option(help="What an implicit capture list depends on.")] = "0.24.0",
     as_json: Json = False,
 ) -> None:
-    """How many sequences fit at this context length? Counts blocks, not only attention tokens."""
-    for name, value in (("--max-num-seqs", max_num_seqs), ("--sequences", sequences)):
+    """How many sequences fit at this context length? Counts blocks, not only attention tokens.
+
+    fitladder plan --model qwen3.5-4b --gpu h200 --budget 49152 --prompt-max 1060
+    """
+    for name, value in (
+        ("--max-num-seqs", max_num_seqs),
+        ("--sequences", sequences),
+        ("--max-model-len", max_model_len),
+        ("--max-num-batched-tokens", max_num_batched_tokens),
+    ):
         if value is not None and value < 1:
             raise UsageError(name, got=value, need="a positive number")
+    if sequences is not None and sequences > MOST_SEQUENCES:
+        raise UsageError("--sequences", got=sequences, need=f"at most {MOST_SEQUENCES}")
+    if gpu is not None and device == "cpu":
+        raise UsageError(
+            "--gpu with --device cpu", need="--blocks or --kv-tokens: only a GPU's pool is predicted"
+        )
     geometry = _geometry(model, ssm_dtype) if model is not None else None
     facts = _facts(preflight) if preflight is not None else None
     total = longest_sequence_tokens(prompt_max, budget, close, answer)
@@ -193,6 +208,7 @@ def _print(
 ) -> None:
     source = "predicted" if memory else "live"
     sizes, implicit = _list(result.capture_sizes), _list(result.implicit_capture_sizes)
+    bare = render_widths(result.uncovered_widths_if_implicit)
     rows: list[tuple[str, ...]] = [
         ("longest sequence", f"{result.max_total_tokens:,} tokens", f"{result.blocks_per_sequence} blocks"),
         ("block", f"{cache.block_size_tokens} tokens", f"{cache.mamba_groups} Mamba groups"),
@@ -208,7 +224,11 @@ def _print(
             f"margin {result.blocks.margin_blocks:,}",
         ),
         ("capture list", sizes, f"covers 1-{result.max_num_seqs}"),
-        ("implicit list", implicit, f"leaves {render_widths(result.uncovered_widths_if_implicit)} uncovered"),
+        (
+            "implicit list",
+            implicit,
+            f"up to {result.max_num_seqs}, leaves {bare} uncovered",
+        ),
     ]
     if memory:
         rows += [

@@ -1,5 +1,6 @@
 """Anyone's token lists: read whole or refused by path and line, audited in file order."""
 
+import gzip
 import json
 import subprocess
 import sys
@@ -260,3 +261,29 @@ def test_rows_are_audited_with_the_same_search(tmp_path: Path) -> None:
     found = audit_rows(load_rows(path, "token_ids", "id"), rule)
     assert [sample.period_tokens for sample in found][:4] == [1, 2, 3, 4]
     assert all(sample.onset_token == 0 for sample in found)
+
+
+def test_a_column_elsewhere_is_named(tmp_path: Path) -> None:
+    dump = {"request_id": "0", "prompt_token_ids": [1, 2], "outputs": [{"index": 0, "token_ids": LOOP}]}
+    path = _write(tmp_path / "vllm.jsonl", [dump])
+    with pytest.raises(
+        InputRefused, match=r"--column takes one of prompt_token_ids, outputs\.\*\.token_ids$"
+    ):
+        load_rows(path, "token_ids", "id")
+    assert [name for name, _ in _ids(path, "outputs.*.token_ids")] == ["1#0"]
+
+
+def test_a_compressed_file_is_called_so(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl.gz"
+    path.write_bytes(gzip.compress(b'{"id":1,"token_ids":[1]}\n'))
+    with pytest.raises(InputRefused, match="gunzip it first"):
+        load_rows(path, "token_ids", "id")
+
+
+@pytest.mark.parametrize("name", ["x.jsonl", "page.pdf", "page"])
+def test_the_page_never_takes_the_place_of_the_input(tmp_path: Path, name: str) -> None:
+    path = _write(tmp_path / "x.jsonl", [{"id": "z", "token_ids": LOOP}])
+    before = path.read_bytes()
+    with pytest.raises(UsageError, match=r"an \.html file other than the one audited"):
+        audit(str(path), report=tmp_path / name)
+    assert path.read_bytes() == before

@@ -200,3 +200,30 @@ def test_under_a_second_from_the_command_line() -> None:
     assert (
         after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 1
     )  # processor, not wall: CI is shared
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (("--max-model-len", "0"), 2, "--max-model-len: got 0"),
+        (("--max-num-batched-tokens", "0"), 2, "--max-num-batched-tokens: got 0"),
+        (("--sequences", "1000000000"), 2, "need at most 10000"),
+        (("--gpu", "h200", "--device", "cpu"), 2, "--gpu with --device cpu"),
+        (("--vllm-version", "banana"), 4, "vLLM version: got 'banana'"),
+        (("--blocks", "10000000000000"), 5, "pool blocks: got 10000000000000, need at most"),
+        (
+            ("--max-num-seqs", "19", "--max-num-batched-tokens", "18"),
+            5,
+            "need at most max_num_batched_tokens",
+        ),
+    ],
+)
+def test_absurd_wishes_are_one_line(run: Any, words: tuple[str, ...], code: int, message: str) -> None:
+    got, out, err = run(*LIVE, *RUNG, *words)
+    assert (got, out, err.count("\n")) == (code, "", 1)
+    assert message in err
+
+
+def test_no_more_sequences_than_a_step_may_schedule(run: Any) -> None:
+    _, out, _ = run(*LIVE, *RUNG, "--max-num-batched-tokens", "10", "--json")
+    assert json.loads(out)["max_num_seqs"] == 10
