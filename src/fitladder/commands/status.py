@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from fitladder.commands.options import Json, Params, print_json, print_table
-from fitladder.orchestrator.beside import Beside, beside_status
+from fitladder.orchestrator.beside import Beside, approval_conflicts, beside_status
 from fitladder.orchestrator.rest import api_from_environment
 from fitladder.orchestrator.runs import FlowRun
 from fitladder.phase.house import house_here
@@ -28,11 +28,12 @@ def status(
     found = [experiment_status(house, registry, name) for name in names]
     api = api_from_environment(house.environment) if house.environment.get("PREFECT_API_URL") else None
     besides = [beside_status(api, house, one) if api else () for one in found]
+    against = [approval_conflicts(api, house, one) if api else () for one in found]
     if as_json:
-        plain = [_plain(one, beside) for one, beside in zip(found, besides, strict=True)]
+        plain = [_plain(*three) for three in zip(found, besides, against, strict=True)]
         print_json({"experiments": plain})
         return
-    for one, beside in zip(found, besides, strict=True):
+    for one, beside, wrong in zip(found, besides, against, strict=True):
         runs = {each.disk.key: each.run for each in beside}
         rows = [
             (*_row(phase), *(_said(runs[phase.key]) if api else ()))
@@ -49,6 +50,8 @@ def status(
             if each.conflict:
                 key = each.disk.key
                 typer.echo(f"  conflict: {key.phase}@{key.thinking_budget_tokens}: {each.conflict}")
+        for conflict in wrong:
+            typer.echo(f"  conflict: {conflict}")
         typer.echo(
             f"  next: {one.next.reason}" + (f"\n        {one.next_command}" if one.next_command else "")
         )
@@ -67,8 +70,9 @@ def _row(phase: PhaseStatus) -> tuple[str, ...]:
     return (str(phase.key.thinking_budget_tokens), phase.key.phase, verdict, *short)
 
 
-def _plain(one: ExperimentStatus, beside: tuple[Beside, ...]) -> dict[str, Any]:
+def _plain(one: ExperimentStatus, beside: tuple[Beside, ...], wrong: tuple[str, ...]) -> dict[str, Any]:
     return {
+        "approval_conflicts": list(wrong),
         "conflicts": [
             {
                 "phase": each.disk.key.phase,

@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from fitladder.approval.chain import chain_path, load_chain
 from fitladder.errors import RootRefused
+from fitladder.orchestrator.approvals import audit_approvals
 from fitladder.orchestrator.rest import PrefectApi
 from fitladder.orchestrator.runs import FlowRun, flow_runs
 from fitladder.phase.holder import live_holder
@@ -16,7 +18,14 @@ from fitladder.phase.standing import survey
 from fitladder.phase.status import ExperimentStatus
 from fitladder.protocol.key import BundleKey
 
-__all__ = ["Beside", "OnDisk", "beside_status", "compare", "load_phase_runs"]
+__all__ = [
+    "Beside",
+    "OnDisk",
+    "approval_conflicts",
+    "beside_status",
+    "compare",
+    "load_phase_runs",
+]
 
 ENDED_BADLY = frozenset({"FAILED", "CRASHED", "CANCELLED"})
 HARMLESS_NAMES = frozenset({"Delivered"})  # completed runs that were never to make a receipt
@@ -79,6 +88,19 @@ def _beside(disk: OnDisk, run: FlowRun | None, *, root_is_held: bool) -> Beside:
             )
             conflict = f"{name} {over}, but nobody on this host holds the root: it is dead or elsewhere"
     return Beside(disk, run, conflict)
+
+
+def approval_conflicts(api: PrefectApi, house: House, status: ExperimentStatus) -> tuple[str, ...]:
+    """`audit_approvals` for one experiment of `fitladder status`. Raises GoRefused on a broken chain."""
+    experiment_id = status.experiment.experiment_id
+    return audit_approvals(
+        load_chain(chain_path(house.approvals, experiment_id), experiment_id),
+        launches=[
+            run for run in flow_runs(api, "launch") if run.parameters.get("experiment") == experiment_id
+        ],
+        phases=load_phase_runs(api, experiment_id),
+        used=[phase.go_sha256 for phase in status.phases if phase.go_sha256],
+    )
 
 
 def beside_status(api: PrefectApi, house: House, status: ExperimentStatus) -> tuple[Beside, ...]:

@@ -23,6 +23,7 @@ from fitladder.orchestrator.processes import (
     wait_healthy,
     worker_environment,
 )
+from fitladder.orchestrator.reconcile import close_dead_runs
 from fitladder.orchestrator.rest import PrefectApi, api_from_environment
 from fitladder.orchestrator.runs import FlowRun, flow_runs, set_state
 from fitladder.orchestrator.setup import (
@@ -104,6 +105,8 @@ def open_session(
             api = api_from_environment(house.environment)
             api.read("/health", patience_s=5.0)
             tell(f"Prefect server at {api.url}, as PREFECT_API_URL says")
+            for closed in close_dead_runs(api, house):
+                tell(f"closed {closed.run.flow} {closed.run.name}: {closed.state_name}: {closed.why}")
         else:
             home.mkdir(parents=True, exist_ok=True)
             server, api = start_server(home, port or free_port(), house.environment)

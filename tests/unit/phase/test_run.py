@@ -23,6 +23,7 @@ from scripted.house import (
 )
 
 from fitladder.approval.chain import chain_path
+from fitladder.bundles.lock import hold_lock
 from fitladder.errors import (
     BindingChanged,
     EngineFailed,
@@ -281,6 +282,19 @@ def test_case_24_the_second_run_is_refused_on_the_held_root(made: ScriptedHouse,
     with pytest.raises(RootBusy, match=f"pid {process.pid}"):
         run_whole_phase(made.house(), PROBE, go)
     assert made.generated() == ["probe@64"]
+
+
+def test_an_engine_on_the_device_keeps_every_other_away_and_uses_no_go(made: ScriptedHouse) -> None:
+    go = approve(made.house(), PROBE)
+    device = made.house().device_lock
+    device.parent.mkdir(exist_ok=True)
+    with (
+        hold_lock(device, "engine of another experiment", flow_run_id="run-7"),
+        pytest.raises(RootBusy, match=r"gpu-0.*engine of another experiment, flow run run-7"),
+    ):
+        run_whole_phase(made.house(), PROBE, go)
+    assert made.generated() == []
+    assert run_whole_phase(made.house(), PROBE, go).rows == 4
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
