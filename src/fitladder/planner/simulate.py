@@ -28,7 +28,10 @@ class Request:
 
 @dataclass(frozen=True)
 class SimulatedRun:
-    """Counts of one run; `width_steps` are pairs (sequences in the batch, steps), in order of width."""
+    """Counts of one run; `width_steps` are pairs (sequences in the batch, steps), in order of width.
+
+    prefill_steps: those in which something prefills, whatever decodes beside it; they replay no graph.
+    """
 
     steps: int
     sampled_tokens: int
@@ -36,6 +39,7 @@ class SimulatedRun:
     recomputed_tokens: int
     preemptions: int
     peak_blocks: int
+    prefill_steps: int
     width_steps: tuple[tuple[int, int], ...]
 
     @property
@@ -90,7 +94,7 @@ class _Engine:
         self.waiting = deque([] if policy else arrivals)
         self.running: list[_Sequence] = []
         self.free = self.least_free = pool.usable_blocks
-        self.now = self.sampled = self.scheduled = self.preemptions = 0
+        self.now = self.sampled = self.scheduled = self.preemptions = self.prefill_steps = 0
         self.widths: Counter[int] = Counter()
         self.next_start: int | None = 0  # the policy's last answer; 0 makes the first step ask
 
@@ -173,6 +177,7 @@ class _Engine:
         if not batch:
             raise GateRefused("the run stands still", got=f"{len(self.waiting)} waiting")
         self.scheduled += scheduled
+        self.prefill_steps += scheduled > len(batch)
         self.widths[len(batch)] += 1
         self.now += 1
         before = len(self.running)
@@ -252,5 +257,6 @@ def simulate(
         recomputed_tokens=engine.scheduled - needed,
         preemptions=engine.preemptions,
         peak_blocks=pool.usable_blocks - engine.least_free,
+        prefill_steps=engine.prefill_steps,
         width_steps=tuple(sorted(engine.widths.items())),
     )

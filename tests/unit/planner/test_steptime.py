@@ -1,11 +1,20 @@
 """Speeds from counts: the live cells, and what a fit may not be made of."""
 
+import json
+from pathlib import Path
+
 import pytest
 
+from fitladder.engine.base import EngineFacts
 from fitladder.errors import InputRefused
+from fitladder.planner.admission import GROUPED_START_COST_STEPS
 from fitladder.planner.pool import Pool
 from fitladder.planner.simulate import Request, SimulatedRun, simulate
 from fitladder.planner.steptime import Measured, StepTime, fit_step_time
+from fitladder.study.plan import load_study
+from fitladder.study.predict import simulate_cell
+
+STUDIES = Path(__file__).parents[3] / "data/studies"
 
 CELL = [Request(983, 3_072)] * 48
 LIVE = StepTime(base_s=0.0048, per_sequence_s=0.00015)
@@ -36,6 +45,54 @@ def test_two_cells_do_with_the_prefill_given() -> None:
     fitted = fit_step_time(padded, per_prefill_token_s=0.00002)
     assert fitted.base_s == pytest.approx(0.005)
     assert fitted.per_sequence_s == pytest.approx(0.0001)
+
+
+def h200_cells() -> list[tuple[str, Measured]]:
+    """Every run with a graph for each width and no late compilation, of the two measured H200 studies."""
+    found = []
+    for name in ("h200_qwen35_4b", "h200_qwen35_4b_admission"):
+        study = load_study(STUDIES / name / "study.yaml")
+        measured = json.loads((STUDIES / name / "measurements.json").read_text())
+        for engine in measured["engines"]:
+            cell = study.cell(engine["cell"])
+            if cell.capture_sizes is None:
+                continue
+            run = simulate_cell(study, cell, EngineFacts.model_validate_json(json.dumps(engine["facts"])))
+            found += [
+                (cell.name, Measured(run, one["generation_us"] / 1e6, cell.capture_sizes))
+                for one in measured["runs"]
+                if (one["cell"], one["kind"], one["warnings"]) == (cell.name, "ours", [])
+            ]
+    return found
+
+
+def test_what_a_prefill_step_costs_explains_the_h200_cells() -> None:
+    """55 ms, nine decode steps: without the term, spaced admission comes out too fast."""
+    cells = h200_cells()
+    assert len(cells) == 17
+    plain, whole = (fit_step_time([one for _, one in cells], prefill_steps=on) for on in (False, True))
+    assert whole.per_prefill_step_s / whole.base_s == pytest.approx(GROUPED_START_COST_STEPS, abs=1.5)
+    for name, one in cells:
+        assert whole.seconds(one.run, one.capture_sizes) == pytest.approx(one.seconds, rel=0.06), name
+    (spaced, *_), errors = [one for name, one in cells if "-spaced-" in name], []
+    for fitted in (plain, whole):
+        errors.append(abs(fitted.seconds(spaced.run, spaced.capture_sizes) / spaced.seconds - 1))
+    assert errors[1] < errors[0]
+
+
+def test_grouped_starts_are_expected_to_pay_on_the_h200() -> None:
+    study = load_study(STUDIES / "h200_qwen35_4b_grouped" / "study.yaml")
+    step = fit_step_time([one for _, one in h200_cells()], prefill_steps=True)
+    measured = json.loads((STUDIES / "h200_qwen35_4b_admission" / "measurements.json").read_text())
+    facts = measured["engines"][0]["facts"]
+    seconds = []
+    for cell in study.cells:
+        live = EngineFacts.model_validate_json(json.dumps(facts | {"max_num_seqs": cell.width}))
+        run = simulate_cell(study, cell, live)
+        seconds.append(step.seconds(run, cell.capture_sizes or ()))
+        if cell.admission == "spaced_groups":
+            assert (run.steps, run.prefill_steps, run.preemptions) == (4_605, 14, 0)
+    assert seconds[0] / seconds[1] == pytest.approx(1.046, abs=0.01)
 
 
 def test_padding_costs_the_next_graph() -> None:
