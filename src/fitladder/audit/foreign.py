@@ -4,6 +4,7 @@ Every row is taken as a boundary contact, so the question is only whether its ta
 row is skipped: what cannot be read whole refuses the file, by path and line.
 """
 
+import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -207,11 +208,16 @@ def _token_ids(value: Any, where: str, column: str) -> TokenIds:
     return np.array(value, dtype=np.int32)
 
 
+def _alias(name: str | int) -> str:
+    """What logs that keep a file a row would call it: `a/b` and `a_b` overwrite each other there."""
+    return re.sub(r"[/\\]", "_", unicodedata.normalize("NFC", str(name)))
+
+
 def _check_names(rows: Sequence[ForeignRow], path: Path) -> None:
-    """No two rows may go by one name: as text, in whatever composition of accents."""
+    """No two rows may go by one name: as text, in any composition of accents, as a file name of a log."""
     seen: dict[str, ForeignRow] = {}
     for row in rows:
-        other = seen.setdefault(unicodedata.normalize("NFC", str(row.id)), row)
+        other = seen.setdefault(_alias(row.id), row)
         if other is not row:
             raise InputRefused(
                 f"{path}: one id twice",

@@ -132,13 +132,19 @@ def test_rows_without_a_name_are_numbered(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("first", "second"),
-    [("s-1", "s-1"), (1, "1"), ("1", 1), ("caf\u00e9", "cafe\u0301")],
+    [("s-1", "s-1"), (1, "1"), ("1", 1), ("caf\u00e9", "cafe\u0301"), ("a/b", "a_b"), ("a\\b", "a/b")],
 )
 @pytest.mark.parametrize("same", [True, False])
 def test_case_15_one_id_twice(tmp_path: Path, first: Any, second: Any, same: bool) -> None:
     rows = [{"id": first, "token_ids": [1]}, {"id": second, "token_ids": [1] if same else [2]}]
     with pytest.raises(InputRefused, match=r"one id twice.*line 1.*line 2"):
         _ids(_write(tmp_path / "x.jsonl", rows))
+
+
+def test_case_15_names_that_differ_stay_apart(tmp_path: Path) -> None:
+    names = ["a/b", "a-b", "A_b", "a.b", "1+1=?", "1-1=?"]
+    path = _write(tmp_path / "x.jsonl", [{"id": name, "token_ids": [1]} for name in names])
+    assert [name for name, _ in _ids(path)] == names
 
 
 @pytest.mark.parametrize("name", [True, 1.5, None, ["a"]])
