@@ -32,7 +32,7 @@ def test_every_stage_of_the_graph_is_recorded_where_the_graph_puts_it(lock: dict
 
 def test_no_path_of_a_machine_is_in_it(lock: dict[str, LockedStage]) -> None:
     paths = [path for stage in lock.values() for path in (*stage.deps, *stage.outs)]
-    assert len(paths) > 100
+    assert len(paths) > 50
     assert not [path for path in paths if path.startswith(("/", "..", "~"))]
 
 
