@@ -77,5 +77,6 @@ def _missing(looked: Sequence[Store], md5: str, owner: str, having: Sequence[Sto
         f"object {md5} of {owner} is missing",
         got="; ".join(places),
         need="the object in the cache and in the remote that it was pushed to",
-        do="restore it with `dvc fetch` or `dvc push`, from wherever it is whole",
+        do="restore it with `dvc fetch` or `dvc push` from wherever it is whole; `dvc repro` makes again "
+        "what is no bundle",
     )
