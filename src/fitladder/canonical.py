@@ -133,12 +133,15 @@ def parse_model(
     except InputRefused as failure:
         raise error(where, got=failure.got, need=failure.need) from failure
     except ValidationError as failure:
-        first = failure.errors(include_url=False)[0]
+        faults = failure.errors(include_url=False)
+        # a misspelt name is two faults, and the unknown name says more than the missing one
+        first = next((fault for fault in faults if fault["type"] == "extra_forbidden"), faults[0])
         field = ".".join(str(part) for part in first["loc"]) or model.__name__
+        need = first["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
         raise error(
             f"{where}: field {field}",
-            got=repr(first.get("input"))[:120],
-            need=first["msg"].removeprefix("Value error, ").removeprefix("Input should be "),
+            got=None if isinstance(first.get("input"), dict) else repr(first.get("input"))[:120],
+            need=need.partition(", need ")[2] if need.startswith("got ") and ", need " in need else need,
         ) from failure
 
 

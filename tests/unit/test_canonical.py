@@ -62,6 +62,20 @@ def test_case_19_the_writer_never_emits_non_finite_numbers(value: float) -> None
         canonical_bytes({"rate": value})
 
 
+@pytest.mark.parametrize(
+    ("value", "line"),
+    [
+        ({"rowz": 1}, "receipt: field rowz: got 1, need Extra inputs are not permitted"),
+        ({}, "receipt: field rows: need Field required"),
+        ({"rows": "1"}, "receipt: field rows: got '1', need a valid integer"),
+    ],
+)
+def test_a_fault_names_the_key_as_written_and_no_whole_document(value: object, line: str) -> None:
+    with pytest.raises(InputRefused) as refused:
+        parse_model(_Counts, value, where="receipt")
+    assert str(refused.value) == line
+
+
 def test_case_31_rates_compare_by_integers() -> None:
     below, at_most = Rate.parse(0.05), Rate.parse("0.25")
     assert [below.is_above(count, total) for count, total in [(3, 60), (2, 48), (3, 48), (0, 0)]] == [
