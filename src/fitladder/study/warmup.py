@@ -17,26 +17,21 @@ SPECIAL = 16  # counts that are a multiple of it, or 1, have kernels of their ow
 PLATEAU_TOKENS = 8
 
 
-@dataclass
+@dataclass(frozen=True)
 class Staircase:
-    """An admission policy: `group` sequences a step until all have started, so every width decodes and
-    prefills once, going up; with equal lengths they end in the same order, and every width decodes again.
+    """An admission policy: `group` of the run's `samples` a step, so every width is met prefilling, going up.
+
+    Of equal lengths, they end in the same order, and every width decodes on the way down.
     """
 
     group: int
-    step: int = -1
-    started: int = 0
+    samples: int
 
     def next_step(
         self, now_step: int, active: Sequence[ActiveSequence], waiting_prompt_tokens: Sequence[int]
     ) -> int | None:
-        """Now, for `group` of them; then the next step."""
-        if now_step != self.step:
-            self.step, self.started = now_step, 0
-        if self.started == self.group:
-            return now_step + 1
-        self.started += 1
-        return now_step
+        """The step of the first waiting one's group."""
+        return max(now_step, (self.samples - len(waiting_prompt_tokens)) // self.group)
 
     def record_end(self, ended: ActiveSequence) -> None:
         """Ends free nothing that it waits for."""
@@ -64,7 +59,7 @@ def stairs(workload: Workload, sampling: StudySampling, width: int) -> list[Stai
             workload.model_copy(update={"prompt_tokens": tuple(prompts)}).requests(
                 width, sampling.run_seed, width + PLATEAU_TOKENS
             ),
-            Staircase(group),
+            Staircase(group, width),
         )
         for prompts, group in runs
     ]

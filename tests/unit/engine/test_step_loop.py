@@ -9,6 +9,7 @@ from fitladder.engine.step_loop import Submission, count_steps, run_steps
 from fitladder.errors import EngineFailed
 from fitladder.planner.admission import SpacedAdmission
 from fitladder.planner.pool import Pool
+from fitladder.study.warmup import Staircase
 
 BLOCK = 4
 
@@ -115,6 +116,16 @@ def test_spaced_admission_keeps_a_pool_that_greedy_width_overflows():
     assert engine.peak_blocks <= blocks
     fitted = blocks // Pool(blocks, BLOCK).peak_blocks(5, length)
     assert counts.steps < -(-12 // fitted) * length  # better than waves of the fitted width
+
+
+@pytest.mark.parametrize("group", [1, 2, 3])
+def test_a_staircase_starts_its_groups_step_by_step(group):
+    engine, widths = StandIn(width=6, blocks=100), []
+    schedule = engine.schedule
+    engine.schedule = lambda: widths.append(len((output := schedule()).num_scheduled_tokens)) or output
+    run(engine, submissions([5] * 6, 9), Staircase(group, 6))
+    growing = list(range(group, 7, group))
+    assert widths == [*growing, *[6] * (9 - len(growing)), *growing[-2::-1]]
 
 
 def test_admission_that_never_admits_is_an_engine_failure():

@@ -21,7 +21,7 @@ def test_a_staircase_meets_every_width_up_and_down(group: int) -> None:
         Pool(1000, 16),
         max_num_seqs=width,
         max_num_batched_tokens=4096,
-        policy=Staircase(group),
+        policy=Staircase(group, width),
     )
     steps = dict(run.width_steps)
     assert set(steps) == set(range(group, width + 1, group))
