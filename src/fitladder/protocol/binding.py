@@ -7,6 +7,7 @@ Generation and decision code are told apart: bundles answer to the first, audits
 
 import ast
 from collections.abc import Iterable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -80,18 +81,20 @@ def _source(module: str) -> Path | None:
     return base / "__init__.py" if (base / "__init__.py").is_file() else None
 
 
-def _imports(path: Path) -> set[Path]:
-    found: set[Path] = set()
-    for node in ast.walk(ast.parse(path.read_bytes())):
-        names: list[str] = []
+@lru_cache(maxsize=1024)
+def _imported_names(source: bytes) -> frozenset[str]:
+    """What these bytes import of this package: modules, and names that could be one."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
+            names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
-            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-        for name in names:
-            if name.split(".")[0] == "fitladder" and (source := _source(name)):
-                found.add(source)
-    return found
+            names.update([node.module, *(f"{node.module}.{alias.name}" for alias in node.names)])
+    return frozenset(name for name in names if name.split(".")[0] == "fitladder")
+
+
+def _imports(path: Path) -> set[Path]:
+    return {source for name in _imported_names(path.read_bytes()) if (source := _source(name))}
 
 
 def import_closure(entries: Iterable[str]) -> tuple[str, ...]:

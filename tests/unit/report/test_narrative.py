@@ -15,6 +15,8 @@ FACTS: dict[str, Any] = {
     "rung": {
         "49152": {
             "loops": 37,
+            "unresolved": 11,
+            "ceilings_broken": 3,
             "sampled_tokens": 2_364_643,
             "tokens_per_s": 471.7538,
             "loop_rate": Fraction(37, 48),
@@ -44,7 +46,15 @@ def filled(text: str, names: list[str] | None = None) -> str:
         ("{{ rung(49152).loop_rate }}", "77.1 %"),
         ("{{ rung(49152).resolved }}", "1 2 4 8 16"),
         ("{{ rung(49152).preemptions }}", "not recorded"),
-        ("{{ rung(49152).tokens_per_s | versus compared(other_run, 49152).tokens_per_s }}", "19.56 %"),
+        (
+            "{{ rung(49152).tokens_per_s | slower than compared(other_run, 49152).tokens_per_s }}",
+            "19.56 % slower",
+        ),
+        ("{{ rung(49152).loops | more than rung(49152).unresolved = 236.36 % more }}", "236.36 % more"),
+        ("{{ rung(49152).ceilings_broken | words = three }} of them", "three of them"),
+        ("{{ rung(61440).loops | words }} of them", "61,440 thinking tokens: not run yet."),
+        ("tokens a second, for one who reads", "tokens a second, for one who reads"),
+        ("an attention span of often", "an attention span of often"),
         ("no number at all", "no number at all"),
         ("{{ rung(61440).loops }} of {{ rung(61440).samples }}", "61,440 thinking tokens: not run yet."),
     ],
@@ -69,9 +79,27 @@ def test_a_placeholder_becomes_its_audited_figure(text: str, want: str) -> None:
         ("{{ rung(49152) }}", "is no figure"),
         ("{{ rung(49152).__class__ }}", "no such path"),
         ("{{ rung(49152).loops.real }}", "no such figure"),
-        ("{{ rung(49152).loops | upper }}", "need versus"),
+        ("{{ rung(49152).loops | upper }}", "got 'upper', need words, faster than"),
+        ("{{ rung(49152).loops | words }}", "got 37, need a count from 0 to 12"),
+        (
+            "{{ rung(49152).ceilings_broken | words = two }}",
+            "disagrees with its audit .* got two, need three",
+        ),
+        (
+            "{{ rung(49152).tokens_per_s | faster than compared(other_run, 49152).tokens_per_s }}",
+            "got 471.754 against 586.471, need one that is faster",
+        ),
+        ("{{ rung(49152).loops | more than rung(49152).loops }}", "need one that is more"),
+        ("Both rungs broke it", "bare number .* 'Both'"),
+        ("thirty-seven looped", "bare number .* 'thirty-seven'"),
+        ("Two-thirds of them", "bare number"),
+        ("a tenfold speed", "bare number .* 'tenfold'"),
+        ("\uff34\uff37\uff2f rungs", "bare number"),  # full-width letters
+        ("one of them looped", "bare number .* 'one of'"),
+        ("All {{ rung(49152).loops }} looped", "a share in words .* 'All {{'"),
+        ("none of the {{ rung(49152).loops }}", "a share in words"),
         ("{{ rung(49152).loops", "not closed"),
-        ("{{ rung(49152).resolved | versus rung(49152).loops }}", "need two numbers"),
+        ("{{ rung(49152).resolved | faster than rung(49152).loops }}", "need two numbers"),
     ],
 )
 def test_what_no_audit_vouches_for_is_refused(text: str, message: str) -> None:
@@ -85,9 +113,14 @@ def test_a_name_may_hold_digits_and_only_the_whole_name_may() -> None:
         filled("H2001", ["H200"])
 
 
-def test_a_number_is_no_name() -> None:
-    with pytest.raises(InputRefused, match="begin with a letter"):
-        parse_narrative(WORDS | {"names": ["37"]}, FACTS, where="here")
+@pytest.mark.parametrize("name", ["37", "three", "Both"])
+def test_a_number_is_no_name(name: str) -> None:
+    with pytest.raises(InputRefused, match="begin with a letter and are no number"):
+        parse_narrative(WORDS | {"names": [name]}, FACTS, where="here")
+
+
+def test_a_figure_and_its_unit_stay_on_one_line() -> None:
+    assert filled("{{ rung(49152).loop_rate }}\n  of them") == "77.1\u00a0% of them"
 
 
 @pytest.mark.parametrize(
@@ -120,7 +153,7 @@ def test_an_absent_or_broken_file_names_itself(tmp_path: Any) -> None:
     with pytest.raises(InputRefused, match=r"words\.yaml is absent"):
         load_narrative(path, FACTS)
     path.write_text("title: [")
-    with pytest.raises(InputRefused, match=r"words\.yaml line 1 is no YAML"):
+    with pytest.raises(InputRefused, match=r"words\.yaml line \d is no YAML"):
         load_narrative(path, FACTS)
     path.write_text(yaml.safe_dump({"title": "only"}))
     with pytest.raises(InputRefused, match="authored fields"):
