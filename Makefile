@@ -9,6 +9,7 @@ export PYTHON ?= $(shell command -v python3.11 || command -v python3)
 EXPERIMENT ?= smollm2_135m_cpu_rehearsal
 MODEL := models/smollm2-135m-instruct
 RUN := .venv/bin/python
+TESTS_AT_ONCE ?= -n 2 --dist loadscope --no-loadscope-reorder  # empty: one after the other
 
 export FITLADDER_REHEARSAL_ROOT ?= $(CURDIR)/runs/$(EXPERIMENT)
 export PREFECT_HOME ?= $(CURDIR)/.prefect
@@ -45,7 +46,7 @@ lint: .venv/.ready
 	@.venv/bin/ruff format --check --quiet . && .venv/bin/ruff check --quiet . && .venv/bin/mypy
 
 test: setup lint
-	@.venv/bin/python -m pytest --ignore=tests/bench --durations=15 $(TESTS)
+	@.venv/bin/python -m pytest $(TESTS_AT_ONCE) --ignore=tests/bench --durations=15 $(TESTS)
 
 bench: setup
 	@.venv/bin/python -m pytest tests/bench -s -q

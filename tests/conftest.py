@@ -1,9 +1,54 @@
-"""The one thing that several suites share: a Prefect server, started by the first test that asks for it."""
+"""What several suites share: a Prefect server, and which tests must not run beside each other.
+
+A file's tests stay in one process, since they share its fixtures. All tests on the server stay together, and
+so do all that start a real engine: two engines at once would only slow each other down.
+"""
 
 from collections.abc import Iterator
 
 import pytest
 from support.prefect_house import Prefect, open_prefect
+from xdist.scheduler import LoadScopeScheduling
+
+TOGETHER = {  # by file, since the process that hands out tests knows no more of them
+    "server": {
+        "tests/faults/test_prefect_faults.py",
+        "tests/integration/test_approval_browser.py",
+        "tests/integration/test_launch_and_phase.py",
+        "tests/integration/test_rehearsal.py",
+    },
+    "engine": {
+        "tests/conformance/test_simulate_live.py",
+        "tests/integration/test_engine_cpu.py",
+        "tests/integration/test_study_cpu.py",
+    },
+}
+
+
+class ByGroup(LoadScopeScheduling):
+    """One group, or else one file, is one unit of work."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        path = nodeid.partition("::")[0]
+        return next((group for group, files in TOGETHER.items() if path in files), path)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> ByGroup:
+    return ByGroup(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """No test of a group is missing in the table; the bench runs by itself."""
+    for item in items:
+        marks = {mark.name for mark in item.iter_markers()} & set(TOGETHER)
+        groups = marks | ({"server"} if "prefect_server" in getattr(item, "fixturenames", ()) else set())
+        path = item.nodeid.partition("::")[0]
+        missing = [name for name in groups if path not in TOGETHER[name] and "tests/bench/" not in path]
+        if missing:
+            raise pytest.UsageError(
+                f"{path}: got a test of {missing}, need it in TOGETHER (tests/conftest.py)"
+            )
 
 
 @pytest.fixture(scope="session")
