@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from support.report_house import history_house
 
+from fitladder.canonical import sha256_file
 from fitladder.report.build import build_report
 from fitladder.report.index import build_index
 
@@ -26,8 +27,7 @@ BOTH = [
     "the last 8,192 thinking tokens repeat at some period of 1 to 2,048 tokens, match rate at least 99 %",
     "unresolved below 5 %, answer limit below 5 %, loops at most 25 %",
     # the direct parent, for comparison only
-    PARENT,
-    "2,433,024 / 995,328",
+    f"{PARENT} | 49,152 | 64 | implicit | 2,433,024 / 995,328",
     "2,366,620",
     "4,035.356",
     "586.471",
@@ -43,13 +43,13 @@ OF = {
         "Live KV tokens (block) | 997,888 (528) | 997,888 (528)",
         "Required KV tokens | 963,072 | 950,400",
         "Margin | 34,816 | 47,488",
-        "Periodic loops | 37 of 48",
-        "Unresolved contacts | 11 of 48",
-        "Answer-limit contacts | 9 of 48",
-        "Sampled tokens | 2,364,643",
-        "Generation seconds | 5,012.451",
-        "Tokens a second | 471.754",
-        "Outcome | rung rejected",
+        "Periodic loops | 37 of 48 | no row",
+        "Unresolved contacts | 11 of 48 | no row",
+        "Answer-limit contacts | 9 of 48 | no row",
+        "Sampled tokens | 2,364,643 | no row",
+        "Generation seconds | 5,012.451 | no row",
+        "Tokens a second | 471.754 | no row",
+        "Outcome | rung rejected | interrupted; experiment stopped",
         "interrupted",
         "nothing; the experiment was stopped",
         "19.56 % slower than the parent",
@@ -93,6 +93,9 @@ def test_every_registered_figure_is_on_the_page(tmp_path: Path, experiment: str)
     html, markdown = build_report(experiment, data, registry)
     twin, page = plain(markdown), html.replace("\u00a0", " ").replace("&lt;", "<")
     assert experiment in twin
+    assert (
+        sha256_file(data / "history" / f"{experiment}.json") in twin
+    )  # what sha256sum, printed there, gives
     for figure in (*BOTH, *OF[experiment]):
         assert figure in twin, figure
         for part in figure.split(" | "):

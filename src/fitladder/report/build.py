@@ -22,8 +22,8 @@ from fitladder.report.approvals import approval_lines, approvals_note
 from fitladder.report.compared import diagnostic_rows, phase_rows
 from fitladder.report.compose import compose
 from fitladder.report.facts import compared_facts, phase_facts, registered_facts
-from fitladder.report.history import history_phases, history_selection, load_history
-from fitladder.report.ladder_words import decisions, rung_reached, verdict
+from fitladder.report.history import history_path, history_phases, history_selection, load_history
+from fitladder.report.ladder_words import decisions, rung_reached, standing, verdict
 from fitladder.report.log import load_log
 from fitladder.report.markdown import render_markdown
 from fitladder.report.narrative import load_narrative
@@ -71,7 +71,7 @@ def load_view(experiment_id: str, data_dir: Path, registry: Registry) -> Experim
     binding = " and ".join(bindings) or bind(experiment).binding_sha256
     return ExperimentView(
         experiment_id=experiment_id,
-        state=experiment.state,
+        state=standing(experiment, selection),
         review=experiment.review,
         source="registered history" if history else "verified bundles",
         binding_sha256=binding,
@@ -92,7 +92,7 @@ def load_view(experiment_id: str, data_dir: Path, registry: Registry) -> Experim
         selection=selection,
         answers=load_answers(data_dir, experiment_id),
         comparisons=comparisons,
-        files=_files(history),
+        files=_files(data_dir, history),
         commands=_commands(experiment_id, historic=history is not None),
         log=load_log(data_dir, experiment_id),
     )
@@ -174,11 +174,12 @@ def _selection(data_dir: Path, experiment: Experiment, due: NextPhase | None) ->
     return Selection(found.passed, found.selected, digest, f"{found.reason[0].upper()}{found.reason[1:]}.")
 
 
-def _files(history: History | None) -> tuple[FileEntry, ...]:
-    """What is kept of a recorded experiment as a whole."""
-    files: list[FileEntry] = []
+def _files(data_dir: Path, history: History | None) -> tuple[FileEntry, ...]:
+    """What is kept of a recorded experiment as a whole, the record that this page was made from first."""
     if history is None:
         return ()
+    record = history_path(data_dir, history.experiment_id)
+    files = [FileEntry(f"data/history/{record.name}", record.stat().st_size, sha256_file(record))]
     if history.tree:
         files.append(
             FileEntry(f"external root, {history.tree.files} files", history.tree.bytes, history.tree.sha256)
@@ -195,7 +196,7 @@ def _commands(experiment_id: str, *, historic: bool) -> tuple[tuple[str, str], .
             (f"fitladder validate {experiment_id}", "the registered protocol is sound"),
             (
                 f"sha256sum data/history/{experiment_id}.json",
-                "the registered figures that this page was made from",
+                "the registered figures that this page was made from; the table above has their SHA-256",
             ),
             (
                 f"fitladder inputs fetch {experiment_id} --from PATH",

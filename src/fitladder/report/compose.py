@@ -15,7 +15,7 @@ from fitladder.report.compose_record import (
 from fitladder.report.compose_results import audit_section, glance_section
 from fitladder.report.document import Bullets, Document, Facts, Para, Section, Tone
 from fitladder.report.view import ExperimentView
-from fitladder.report.words import short_sha
+from fitladder.report.words import no_one_may_conclude, short_sha
 
 __all__ = ["compose"]
 
@@ -82,4 +82,4 @@ def _tone(view: ExperimentView) -> Tone:
 
 def _warnings(view: ExperimentView) -> tuple[str, ...]:
     rehearsal = (REHEARSAL,) if view.narrative.kind == "rehearsal" else ()
-    return (*rehearsal, f"No one may conclude: {view.narrative.may_not_conclude[0]}")
+    return (*rehearsal, no_one_may_conclude(view.narrative.may_not_conclude[0]))

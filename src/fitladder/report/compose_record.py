@@ -164,8 +164,10 @@ def artifacts_section(view: ExperimentView) -> Section:
 def log_section(view: ExperimentView) -> Section:
     """The running log, append-only and chained."""
     if not view.log:
-        line = f'Nothing was logged. `fitladder log {view.experiment_id} "text"` appends a line.'
-        return Section("log", "Running log", (Para(line),))
+        command = f'fitladder log {view.experiment_id} "text"'
+        return Section(
+            "log", "Running log", (Para("Nothing was logged."), Commands(((command, "appends a line"),)))
+        )
     return Section(
         "log",
         "Running log",

@@ -27,7 +27,7 @@ def glance_section(view: ExperimentView) -> Section:
         Table(
             "Every phase of every registered rung",
             ("figure", *(phase.label for phase in view.phases)),
-            tuple(zip(GLANCE_ROWS, *(_glance_column(phase) for phase in view.phases), strict=True)),
+            tuple(zip(GLANCE_ROWS, *(_glance_column(phase, view) for phase in view.phases), strict=True)),
             row_headers=True,
         )
     ]
@@ -73,9 +73,11 @@ GLANCE_ROWS = (
 )
 
 
-def _glance_column(phase: PhaseView) -> tuple[str, ...]:
+def _glance_column(phase: PhaseView, view: ExperimentView) -> tuple[str, ...]:
     graphs, capacity, audit, made = phase.graphs, phase.capacity, phase.termination, phase.generation
-    blank = NOT_RUN if phase.state == "not run" else "none"
+    blank = NOT_RUN if phase.state == "not run" else NOT_RECORDED
+    unmade = "no row" if phase.state == "preflight only" else blank
+    unjudged = "not audited" if phase.state == "complete" else unmade
     return (
         phase.state,
         str(phase.max_num_seqs),
@@ -85,13 +87,21 @@ def _glance_column(phase: PhaseView) -> tuple[str, ...]:
         f"{count(capacity.kv_cache_size_tokens)} ({capacity.block_size_tokens})" if capacity else blank,
         count(capacity.required_tokens) if capacity else blank,
         count(capacity.margin_tokens) if capacity else blank,
-        *(_of(audit, name) if audit else blank for name in ("loops", "unresolved", "answer limit")),
-        count(made.sampled_tokens) if made else blank,
-        fixed(made.generation_s) if made else blank,
-        fixed(made.tokens_per_s) if made else blank,
-        count(made.preemptions) if made else blank,
-        ("adequate" if audit.adequate else "rung rejected") if audit else blank,
+        *(_of(audit, name) if audit else unjudged for name in ("loops", "unresolved", "answer limit")),
+        count(made.sampled_tokens) if made else unmade,
+        fixed(made.generation_s) if made else unmade,
+        fixed(made.tokens_per_s) if made else unmade,
+        count(made.preemptions) if made else unmade,
+        _outcome(phase, audit, view),
     )
+
+
+def _outcome(phase: PhaseView, audit: Termination | None, view: ExperimentView) -> str:
+    if audit is not None:
+        return "adequate" if audit.adequate else "rung rejected"
+    if phase.state == "preflight only":
+        return "interrupted; experiment stopped" if view.state == "stopped" else "open: no receipt yet"
+    return "not audited" if phase.state == "complete" else NOT_RUN
 
 
 def _uncovered(graphs: Graphs) -> str:
@@ -253,7 +263,7 @@ def share_sentence(share: Share) -> str:
     """`loops 37 of 48 (77.1 %, 95 % interval 63.5 % to 86.7 %), ceiling at most 25 %, exceeded`."""
     return (
         f"{share.name} {share.count} of {share.total} ({percent(share.count / (share.total or 1))}, "
-        f"95 % interval {percent(share.low)} to {percent(share.high)}), ceiling {share.ceiling_text}, "
+        f"95\u00a0% interval {percent(share.low)} to {percent(share.high)}), ceiling {share.ceiling_text}, "
         f"{'within' if share.within else 'exceeded'}"
     )
 

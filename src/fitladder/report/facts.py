@@ -90,6 +90,8 @@ def _termination_facts(phase: PhaseView) -> dict[str, Any]:
         plural = {"loop": "loops"}.get(name, name)
         facts[plural] = share.count if share else NotRun()
         facts[f"{name}_rate"] = Fraction(share.count, share.total or 1) if share else NotRun()
+    facts["ceilings"] = len(audit.shares) if audit else NotRun()
+    facts["ceilings_broken"] = sum(not share.within for share in audit.shares) if audit else NotRun()
     burned, thinking = facts["burned_tokens"], facts["thinking_tokens"]
     known = isinstance(burned, int) and isinstance(thinking, int) and thinking > 0
     facts["burned_share"] = Fraction(burned, thinking) if known else (NotRun() if audit is None else None)

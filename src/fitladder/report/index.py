@@ -141,7 +141,7 @@ def _phase(row: Comparison) -> tuple[str, ...]:
         count(row.thinking_budget_tokens),
         str(row.max_num_seqs),
         row.capture,
-        f"{count(row.required_tokens)} / {count(row.kv_cache_size_tokens)}",
+        f"{count(row.required_tokens)}\u00a0/ {count(row.kv_cache_size_tokens)}",
         row.loops,
         row.unresolved,
         row.answer_limit,

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 from fitladder.ladder.authorise import NextPhase
 from fitladder.protocol.experiment import PHASES, Experiment
-from fitladder.report.compose_results import share_sentence
 from fitladder.report.view import Decision, PhaseView, Selection
 
-__all__ = ["Verdict", "decisions", "rung_reached", "verdict"]
+__all__ = ["Verdict", "decisions", "rung_reached", "standing", "verdict"]
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,11 @@ def _decision(experiment: Experiment, phase: PhaseView) -> Decision:
             "the live gates passed; the phase ended before any row" if stopped else "begun, no receipt",
             "nothing; the experiment was stopped" if stopped else "nothing until it has a receipt",
         )
-    broken = [share_sentence(share) for share in audit.shares if not share.within]
+    broken = [
+        f"{share.name} {share.count} of {share.total}, ceiling {share.ceiling_text}"
+        for share in audit.shares
+        if not share.within
+    ]
     if not audit.adequate:
         return Decision(
             phase.label,
@@ -74,6 +77,13 @@ def rung_reached(phases: tuple[PhaseView, ...]) -> str:
     return f"{begun[-1].label} ({begun[-1].state})" if begun else "none yet"
 
 
+def standing(experiment: Experiment, selection: Selection | None) -> str:
+    """`selected` or `terminal` once the ladder has ended, whatever params.yaml still says; else its state."""
+    if selection is None:
+        return experiment.state
+    return "selected" if selection.passed else "terminal"
+
+
 def verdict(
     experiment: Experiment,
     phases: tuple[PhaseView, ...],
@@ -94,13 +104,21 @@ def verdict(
     if experiment.state == "stopped":
         half = [phase.label for phase in phases if phase.state == "preflight only"]
         rest = f" The {' and the '.join(half)} ended after its preflight, before any row." if half else ""
-        return Verdict("Stopped", f"{_rejections(rejected)}{rest}")
+        said = f"{_rejections(rejected)}{rest}".strip()
+        return Verdict("Stopped", said or f"{_last(phases)}.")
+    if experiment.state == "terminal":
+        return Verdict("Terminal: no selection is recorded", _rejections(rejected) or "No rung was audited.")
     begun = decisions(experiment, phases)
     rest = f" Next: {due.reason}." if due is not None else ""
     if not begun:
         return Verdict("Not run", f"Registered and frozen; no phase has run yet.{rest}")
     last = begun[-1]
     return Verdict(f"Open: {last.outcome}", f"{last.subject[0].upper()}{last.subject[1:]}.{rest}")
+
+
+def _last(phases: tuple[PhaseView, ...]) -> str:
+    reached = rung_reached(phases)
+    return "No phase was begun" if reached == "none yet" else f"It reached the {reached}"
 
 
 def _rejections(rejected: list[PhaseView]) -> str:

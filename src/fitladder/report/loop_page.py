@@ -3,6 +3,7 @@
 Every row was taken as cut at its budget. The page shows ids' repetition and nothing of what they mean.
 """
 
+import shlex
 from collections.abc import Sequence
 
 from fitladder.audit.foreign import ForeignSample
@@ -125,7 +126,7 @@ def _worst(loops: Sequence[ForeignSample]) -> Block:
 
 def _rule(rule: LoopRule, source: str, column: str, sha256: str) -> tuple[Block, ...]:
     command = (
-        f"fitladder audit {source} --column {column} --tail {rule.tail_tokens} "
+        f"fitladder audit {shlex.quote(source)} --column {shlex.quote(column)} --tail {rule.tail_tokens} "
         f"--max-period {rule.max_period_tokens} --min-match {rule.min_match_rate}"
     )
     return (

@@ -18,7 +18,10 @@ from fitladder.report.words import visible
 
 __all__ = ["render_markdown"]
 
-_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~$&])")
+# What Markdown acts on anywhere, what begins a block at the head of a line, and a bare link.
+_SPECIAL = re.compile(
+    r"([\\`*_{}\[\]<>#|~$&]|^[-+=](?=[\s=-]|$)|(?<=^\d)[.)]|(?<=^\d\d)[.)]|:(?=//)|(?<=\bwww)\.)"
+)
 
 
 def _text(value: str) -> str:

@@ -1,8 +1,9 @@
 """Do the authored words agree with the audits? Their numbers are filled in here, or refused here.
 
 A narrative holds placeholders, `{{ rung(49152).loops }}`, and checked literals,
-`{{ rung(49152).loops = 37 }}`. A bare number has no audit to agree with and is refused, and so is a checked
-one that is not what the audit says. No code runs: a path is looked up in plain data.
+`{{ rung(49152).loops = 37 }}`. A bare number, in digits or spelled, has no audit to agree with and is
+refused, and so is a checked one that is not what the audit says, or a `slower than` that was faster. No code
+runs: a path is looked up in plain data.
 """
 
 import re
@@ -14,6 +15,7 @@ from typing import Any
 
 from fitladder.errors import InputRefused
 from fitladder.report.facts import NotRun
+from fitladder.report.figure_words import bare_figure, is_figure, spelled, worded_share
 from fitladder.report.view import Narrative
 from fitladder.report.words import NOT_RUN, count, fixed, percent, sizes
 from fitladder.strict_yaml import read_yaml
@@ -22,7 +24,8 @@ __all__ = ["fill", "load_narrative", "parse_narrative"]
 
 _PLACEHOLDER = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
 _SEGMENT = re.compile(r"\s*([a-z][a-z_0-9]*)(?:\(([^()]*)\))?\s*")
-_WORD = re.compile(r"[\w.,+-]*\w")
+_SPACES = re.compile(r"[ \t\r\n]+")  # not the no-break space that holds a figure and its unit together
+_DIRECTIONS = {"faster": 1, "higher": 1, "more": 1, "slower": -1, "lower": -1, "fewer": -1}
 _LISTS = ("idea", "question", "found", "matters", "may_not_conclude")
 _WORDS = ("title", "program_primary", "program_secondary", "near_duplicate", "near_duplicate_difference")
 NOT_YET = "\0"  # cannot come from YAML: its readers refuse it
@@ -47,9 +50,12 @@ def parse_narrative(document: Any, facts: Mapping[str, Any], *, where: str) -> N
         raise InputRefused(f"{where}: kind", got=repr(document["kind"]), need=" or ".join(_KINDS))
     names = document.get("names", [])
     if not isinstance(names, list) or any(
-        not isinstance(name, str) or not name[:1].isalpha() for name in names
+        not isinstance(name, str) or not name[:1].isalpha() or (name.isalpha() and is_figure(name))
+        for name in names
     ):
-        raise InputRefused(f"{where}: names", got=names, need="a list of names that begin with a letter")
+        raise InputRefused(
+            f"{where}: names", got=names, need="a list of names that begin with a letter and are no number"
+        )
     done: dict[str, Any] = {"kind": document["kind"]}
     for name in _WORDS:
         done[name] = _text(document[name], facts, names, f"{where}: {name}")
@@ -76,15 +82,21 @@ def fill(text: str, facts: Mapping[str, Any], *, names: list[str], where: str) -
         bare = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", " ", bare)
     if "{{" in bare or "}}" in bare:
         raise InputRefused(f"{where}: a placeholder is not closed", got=" ".join(text.split())[:80])
-    for match in _WORD.finditer(bare):
-        if any(character.isnumeric() for character in match.group()):
-            raise InputRefused(
-                f"{where}: a bare number that no audit vouches for",
-                got=repr(match.group()),
-                need="a placeholder such as {{ rung(49152).loops }}, or the word under `names`",
-            )
+    if figure := bare_figure(bare):
+        raise InputRefused(
+            f"{where}: a bare number that no audit vouches for",
+            got=repr(figure),
+            need="a placeholder such as {{ rung(49152).loops }}, `| words` if it is to be spelled, or, for a "
+            "name, the word under `names`",
+        )
+    if share := worded_share(text):
+        raise InputRefused(
+            f"{where}: a share in words that no audit vouches for",
+            got=repr(share),
+            need="{{ a count }} of {{ a total }}",
+        )
     filled = _PLACEHOLDER.sub(lambda match: _one(match.group(1), facts, where), text)
-    return _not_run(text) if NOT_YET in filled else " ".join(filled.split())
+    return _not_run(text) if NOT_YET in filled else _SPACES.sub(" ", filled).strip()
 
 
 def _not_run(text: str) -> str:
@@ -94,15 +106,21 @@ def _not_run(text: str) -> str:
 
 
 def _one(expression: str, facts: Mapping[str, Any], where: str) -> str:
-    """`path`, `path | versus path`, either with `= literal`."""
+    """`path`, `path | words`, `path | slower than path`, each with or without `= literal`."""
     left, equals, literal = expression.partition("=")
     path, bar, filtered = left.partition("|")
     value = _look_up(path, facts, where)
     if bar:
-        word, _, other = filtered.strip().partition(" ")
-        if word != "versus":
-            raise InputRefused(f"{where}: {expression.strip()}", got=repr(word), need="versus")
-        value = _versus(value, _look_up(other, facts, where), where)
+        word, _, other = filtered.strip().partition(" than ")
+        if word == "words" and not other:
+            value = _spelled(value, where)
+        elif word in _DIRECTIONS and other:
+            value = _compared(value, _look_up(other, facts, where), word, where)
+        else:
+            known = ", ".join(f"{name} than PATH" for name in _DIRECTIONS)
+            raise InputRefused(
+                f"{where}: {expression.strip()}", got=repr(filtered.strip()), need=f"words, {known}"
+            )
     printed = _print(value)
     if equals and printed == NOT_YET:
         raise InputRefused(
@@ -140,13 +158,26 @@ def _look_up(path: str, facts: Mapping[str, Any], where: str) -> Any:
     return value
 
 
-def _versus(value: Any, other: Any, where: str) -> Any:
-    """How far `value` is from `other`, as a share of `other`, without a sign: words say which way."""
+def _spelled(value: Any, where: str) -> Any:
+    word = spelled(value) if isinstance(value, int) and not isinstance(value, bool) else None
+    if word is None and not isinstance(value, NotRun):
+        raise InputRefused(f"{where}: words", got=repr(value), need="a count from 0 to 12")
+    return value if word is None else word
+
+
+def _compared(value: Any, other: Any, word: str, where: str) -> Any:
+    """`19.56 % slower`: how far `value` is from `other`, as a share of it; a false direction is refused."""
     if isinstance(value, NotRun) or isinstance(other, NotRun):
         return NotRun()
     if not isinstance(value, int | float) or not isinstance(other, int | float) or not other:
-        raise InputRefused(f"{where}: versus", got=f"{value!r} and {other!r}", need="two numbers")
-    return percent(Fraction(abs(value - other)) / Fraction(other), 2)
+        raise InputRefused(f"{where}: {word} than", got=f"{value!r} and {other!r}", need="two numbers")
+    if (value - other) * _DIRECTIONS[word] <= 0:
+        raise InputRefused(
+            f"{where}: {word} than",
+            got=f"{_print(value)} against {_print(other)}",
+            need=f"one that is {word}",
+        )
+    return f"{percent(Fraction(abs(value - other)) / Fraction(other), 2)} {word}"
 
 
 def _print(value: Any) -> str:

@@ -27,10 +27,10 @@ from fitladder.report.document import (
 )
 from fitladder.report.markdown import render_markdown
 from fitladder.report.page import render_html
-from fitladder.report.words import byte_size, count, sizes
+from fitladder.report.words import byte_size, count, no_one_may_conclude, sizes
 from fitladder.study.bundle import RECEIPT, STUDY, VerifiedStudy, verify_study
 from fitladder.study.plan import Study, load_study
-from fitladder.study.results import CellResult
+from fitladder.study.results import CellResult, StudyResults
 from fitladder.study.table import COLUMNS, cell_rows
 from fitladder.study.verdict import cell_label, render_interval, verdict
 
@@ -96,7 +96,7 @@ def _planned(study: Study, name: str) -> Document:
 def _measured(found: VerifiedStudy, name: str) -> Document:
     study, results = found.study, found.results
     done = sum(cell.state == "complete" for cell in results.cells)
-    said = verdict(study, results)
+    said = tuple(_in_words(line, results) for line in verdict(study, results)[1:])
     return Document(
         title=study.question,
         subtitle=study.study_id,
@@ -110,9 +110,9 @@ def _measured(found: VerifiedStudy, name: str) -> Document:
             ("Failures kept", count(found.receipt.failures)),
             ("Study, SHA-256", results.study_sha256[:12]),
         ),
-        warnings=(f"No one may conclude: {LIMITS[2]}",),
+        warnings=(no_one_may_conclude(LIMITS[2]),),
         sections=(
-            Section("found", "What was found", (Bullets(tuple(said[1:])),)),
+            Section("found", "What was found", (Bullets(said),)),
             Section("glance", "Results at a glance", _pictures(results.cells)),
             Section("cells", "Every cell, failed ones too", (_cell_table(found), *_step_times(found))),
             Section("ratios", "Ratios", (_ratio_table(found),)),
@@ -120,6 +120,13 @@ def _measured(found: VerifiedStudy, name: str) -> Document:
             Section("artifacts", "Artifacts and how to re-verify them", _artifacts(found, name)),
         ),
     )
+
+
+def _in_words(text: str, results: StudyResults) -> str:
+    """The text with each cell's name told, in quotes, as the table tells it."""
+    for cell in sorted(results.cells, key=lambda one: -len(one.name)):
+        text = text.replace(cell.name, f"\u201c{cell_label(cell.cell)}\u201d")
+    return text
 
 
 def _pictures(cells: Sequence[CellResult]) -> tuple[Block, ...]:
@@ -184,8 +191,8 @@ def _ratio_table(found: VerifiedStudy) -> Block:
         tuple(
             (
                 one.comparison.shows,
-                one.comparison.numerator,
-                one.comparison.denominator,
+                _in_words(one.comparison.numerator, found.results),
+                _in_words(one.comparison.denominator, found.results),
                 render_interval(one.ratio, 3) if one.ratio else "not measured",
             )
             for one in found.results.ratios

@@ -15,6 +15,7 @@ __all__ = [
     "duration",
     "elide",
     "fixed",
+    "no_one_may_conclude",
     "percent",
     "short_sha",
     "sizes",
@@ -72,6 +73,13 @@ def byte_size(value: int) -> str:
         if value >= scale:
             return f"{value:,} B ({value / scale:.1f} {unit})"
     return f"{value:,} B"
+
+
+def no_one_may_conclude(limit: str) -> str:
+    """A limit as one sentence: `That it helps.` becomes `No one may conclude that it helps.`"""
+    opening, space, rest = limit.partition(" ")
+    begins = opening.lower() if opening in ("That", "Anything") else f": {opening}"
+    return f"No one may conclude{'' if begins.startswith(':') else ' '}{begins}{space}{rest}"
 
 
 def short_sha(sha256: str | None) -> str:

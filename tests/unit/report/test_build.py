@@ -67,13 +67,16 @@ def test_a_phase_that_was_only_begun(tmp_path: Path, words_of: Callable[[str], s
     data, registry = small_house(tmp_path, done=(), begun=((64, "probe"),))
     text = words_of(build_report(ID, data, registry)[0])
     assert "Preflight only: the live gates passed" in text
+    assert "Periodic loops no row not run" in text  # never a word that reads as zero
+    assert "Outcome open: no receipt yet not run" in text
     assert "Open: preflight only" in text
 
 
 def test_a_bundle_without_its_audit(tmp_path: Path, words_of: Callable[[str], str]) -> None:
     data, registry = small_house(tmp_path, audited=False)
     text = words_of(build_report(ID, data, registry)[0])
-    assert "not audited" in text
+    assert "Periodic loops not audited not run" in text
+    assert "Outcome not audited not run" in text
 
 
 def test_two_builds_are_equal_bytes(tmp_path: Path) -> None:
@@ -87,6 +90,7 @@ def test_the_end_of_a_ladder_is_an_explicit_none(tmp_path: Path, words_of: Calla
     view = load_view(ID, data, registry)
     assert view.selection is not None
     assert (view.selection.passed, view.selection.selected_budget_tokens) == (False, None)
+    assert view.state == "terminal"
     text = words_of(build_report(ID, data, registry)[0])
     assert "Terminal: pass: false, selected: null." in text
     assert [decision.outcome for decision in view.decisions] == ["rung rejected", "rung rejected"]

@@ -147,6 +147,33 @@ def test_shares_and_demand_are_told_apart_without_colour() -> None:
     assert "37/48 over" in termination
 
 
+def test_marks_side_by_side_have_numbers_apart_and_a_key() -> None:
+    points = [
+        ThroughputPoint("a", 19, 2293.0, 0, True),
+        ThroughputPoint("b", 16, 2284.0, 0, True),
+        ThroughputPoint("c", 19, 2300.0, None, True),
+        ThroughputPoint("d", 64, 2298.0, 15, False),
+    ]
+    chart = throughput_chart(points)
+    root = ET.fromstring(chart.svg)
+    places = {
+        text.text: re.findall(r"[\d.]+", text.get("transform") or f"{text.get('x')} {text.get('y')}")[-2:]
+        for text in root.iter("{http://www.w3.org/2000/svg}text")
+        if text.text in {"1", "2", "3", "4"}
+    }
+    assert len(places) == 4
+    assert len({tuple(place) for place in places.values()}) == 4
+    assert abs(float(places["1"][1]) - float(places["3"][1])) > 8  # one number's height
+    assert float(places["2"][0]) < float(places["1"][0]) - 15  # to the left of its mark
+    assert "1: a, 0 preempted. 2: b, 0 preempted. 3: c, preemptions not recorded." in chart.note
+
+
+def test_hatching_is_explained_where_it_is_drawn() -> None:
+    factorial, comparison = every_chart()[6:8]
+    assert "hatched: preempted" in factorial.svg
+    assert "hatched" not in comparison.svg  # nothing there is overcommitted
+
+
 def test_hostile_labels_stay_text() -> None:
     for chart in every_chart(HOSTILE):
         ET.fromstring(chart.svg)

@@ -3,9 +3,11 @@
 import json
 import random
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -72,16 +74,30 @@ def test_hostile_ids_stay_text(tmp_path: Path, audit: Callable[..., Any]) -> Non
     assert r"\u{d835}" in html
 
 
-@pytest.mark.parametrize("place", ["absent/page.html", "."])
+def test_the_command_of_a_page_is_one_that_a_shell_reads_as_it_was_typed(
+    tmp_path: Path, audit: Callable[..., Any]
+) -> None:
+    source, page = tmp_path / "my $(outputs) 'x'.jsonl", tmp_path / "page.html"
+    write_outputs(source)
+    words = ["--column", "token_ids", "--tail", "256", "--max-period", "64", "--min-match", "0.99"]
+    assert audit(str(source), *words, "--report", str(page))[0] == 0
+    command = re.search(r"<dt><code>(fitladder audit .*?)</code>", page.read_text())
+    assert command is not None
+    assert shlex.split(unescape(command.group(1))) == ["fitladder", "audit", source.name, *words]
+
+
+@pytest.mark.parametrize(
+    ("place", "message"), [("absent/page.html", "cannot be written"), (".", "need an .html file")]
+)
 def test_a_page_that_cannot_be_written_is_one_line(
-    tmp_path: Path, place: str, audit: Callable[..., Any]
+    tmp_path: Path, place: str, message: str, audit: Callable[..., Any]
 ) -> None:
     source = tmp_path / "outputs.jsonl"
     write_outputs(source)
     words = ("--tail", "256", "--max-period", "64", "--report", str(tmp_path / place))
     code, _, err = audit(str(source), *words)
     assert code == 2
-    assert "cannot be written" in err
+    assert message in err
     assert err.count("\n") == 1
 
 

@@ -10,7 +10,7 @@ from support.report_house import history_house, small_house
 
 from fitladder.report.build import build_report, load_view, render_page
 from fitladder.report.compose import compose
-from fitladder.report.document import Document
+from fitladder.report.document import Document, Para, Section
 from fitladder.report.markdown import render_markdown
 from fitladder.report.page import render_html
 from fitladder.report.view import ExperimentView, LogLine
@@ -96,6 +96,27 @@ def test_hostile_text_is_shown_and_never_obeyed(view: ExperimentView) -> None:
     assert len(re.findall(r"(?<!\\)\|", rows[0])) == 6  # five cells, whatever the text holds
 
 
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("- an item", r"\- an item"),
+        ("1. an item", r"1\. an item"),
+        ("12) an item", r"12\) an item"),
+        ("---", r"\---"),
+        ("=== under", r"\=== under"),
+        ("+ more", r"\+ more"),
+        ("-1 and 2.5 stay", "-1 and 2.5 stay"),
+        ("see https://example.org or www.example.org", r"see https\://example.org or www\.example.org"),
+        ("![x](y) <b> &lt;", r"!\[x\](y) \<b\> \&lt;"),
+        ("one\n\n# two", r"one \# two"),
+    ],
+)
+def test_text_begins_no_block_and_no_link_of_the_twin(document: Document, text: str, line: str) -> None:
+    section = Section("found", "What was found", (Para(text),))
+    twin = render_markdown(replace(document, sections=(section,)))
+    assert twin.splitlines()[-1] == line
+
+
 def test_the_twin_holds_every_figure_of_the_page(document: Document, words_of: Callable[[str], str]) -> None:
     def figures(text: str) -> set[str]:
         return set(re.findall(r"\d[\d,.]*\d", text))
@@ -107,7 +128,7 @@ def test_the_twin_holds_every_figure_of_the_page(document: Document, words_of: C
 def test_the_limits_are_said_first_and_again(view: ExperimentView, words_of: Callable[[str], str]) -> None:
     text = words_of(render_page(view))
     first = view.narrative.may_not_conclude[0]
-    assert text.index(f"No one may conclude: {first}") < text.index("The one idea")
+    assert text.index(f"No one may conclude t{first[1:]}") < text.index("The one idea")
     for limit in view.narrative.may_not_conclude:
         assert limit in text[text.index("What no one may conclude") :]
 

@@ -60,13 +60,12 @@ def _speed(value: float, _: int) -> str:
 
 @in_style
 def throughput_chart(points: Sequence[ThroughputPoint]) -> Chart:
-    """Tokens a second over width; a hollow diamond did not fit, the label says the preemptions."""
+    """Tokens a second over width; a hollow diamond did not fit. The note names each numbered mark."""
     made = figure(2.9)
     axes = axes_grid(made, (0.65, 0.5, 3.8, 2.25))
     plain_axes(axes, grid="both", hide=())
     widest, fastest = max(p.width for p in points), max(p.tokens_per_s for p in points)
-    heights = _label_heights(points, 0.075 * fastest)
-    for number, (point, height) in enumerate(zip(points, heights, strict=True), start=1):
+    for number, (point, place) in enumerate(zip(points, _label_places(points), strict=True), start=1):
         axes.plot(
             [point.width],
             [point.tokens_per_s],
@@ -76,14 +75,13 @@ def throughput_chart(points: Sequence[ThroughputPoint]) -> Chart:
             markersize=8,
             markeredgewidth=1.8,
         )
-        left = point.width > widest * 0.55
         axes.text(
-            point.width + (-0.035 if left else 0.035) * widest,
-            height,
-            f"{number}: {_preempted(point)}",
-            ha="right" if left else "left",
+            point.width + (-0.035 if place.left else 0.035) * widest,
+            place.height,
+            str(number),
+            ha="right" if place.left else "left",
             va="center",
-            fontsize=9,
+            fontsize=10,
         )
     axes.set_xlim(0, widest * 1.12)
     axes.set_ylim(0, fastest * 1.25)
@@ -113,28 +111,44 @@ def throughput_chart(points: Sequence[ThroughputPoint]) -> Chart:
             )
             for n, p in enumerate(points, start=1)
         ),
+        note=" ".join(f"{n}: {p.label}, {_preempted(p)}." for n, p in enumerate(points, start=1)),
     )
 
 
-def _label_heights(points: Sequence[ThroughputPoint], gap: float) -> list[float]:
-    """Where each label stands: at its mark, or a line above the label below it on the same side."""
-    heights = [point.tokens_per_s for point in points]
-    placed: list[tuple[int, float]] = []
+@dataclass(frozen=True)
+class _Place:
+    left: bool
+    height: float
+
+
+def _label_places(points: Sequence[ThroughputPoint]) -> list[_Place]:
+    """Where each number stands: beside its mark, clear of a mark next to it and of the number below it."""
+    widest, gap = max(p.width for p in points), 0.075 * max(p.tokens_per_s for p in points)
+    reach = 0.06 * widest
+    places: dict[int, _Place] = {}
     for index in sorted(range(len(points)), key=lambda i: (points[i].tokens_per_s, i)):
-        for width, height in placed:
-            near = abs(width - points[index].width) < 0.35 * max(point.width for point in points)
-            if near and heights[index] < height + gap:
-                heights[index] = height + gap
-        placed.append((points[index].width, heights[index]))
-    return heights
+        point = points[index]
+        crowded = any(
+            0 < other.width - point.width <= reach and abs(other.tokens_per_s - point.tokens_per_s) < gap
+            for other in points
+        )
+        left, height = crowded or point.width > widest * 0.55, point.tokens_per_s
+        for below, place in places.items():
+            near = abs(points[below].width - point.width) <= reach and place.left == left
+            if near and height < place.height + gap:
+                height = place.height + gap
+        places[index] = _Place(left, height)
+    return [places[index] for index in range(len(points))]
 
 
 def _preempted(point: ThroughputPoint) -> str:
-    return "preemptions n/a" if point.preemptions is None else f"{point.preemptions:,} preempted"
+    return f"preemptions {NOT_RECORDED}" if point.preemptions is None else f"{point.preemptions:,} preempted"
 
 
-def _speed_bars(name: str, rows: Sequence[tuple[str, float | None, float | None, float | None, bool]]) -> str:
-    """Labelled bars (label, value, low, high, plain) of tokens a second; a hatched one is not plain."""
+def _speed_bars(
+    name: str, rows: Sequence[tuple[str, float | None, float | None, float | None, bool]], hatched: str
+) -> str:
+    """Labelled bars (label, value, low, high, plain) of tokens a second; `hatched` says what is not plain."""
     made = figure(ROW_IN * len(rows) + 0.7)
     axes = axes_grid(made, (0.15, 0.5, 4.3, ROW_IN * len(rows) + 0.05))
     plain_axes(axes)
@@ -159,7 +173,8 @@ def _speed_bars(name: str, rows: Sequence[tuple[str, float | None, float | None,
     axes.set_yticks([])
     axes.xaxis.set_major_locator(MaxNLocator(5))
     axes.xaxis.set_major_formatter(FuncFormatter(_speed))
-    axes.set_xlabel("sampled tokens a second")
+    key = "" if all(row[-1] for row in rows) else f"; hatched: {hatched}"
+    axes.set_xlabel(f"sampled tokens a second{key}")
     return render_svg(made, name)
 
 
@@ -177,6 +192,7 @@ def factorial_chart(cells: Sequence[StudyCell]) -> Chart:
         svg=_speed_bars(
             "factorial",
             [(words(c), c.tokens_per_s, c.low, c.high, not c.preemptions) for c in cells],
+            "preempted",
         ),
         alt="Sampled tokens a second of every cell of the study, with intervals over its repeats. "
         + " ".join(f"{words(cell)}." for cell in cells),
@@ -228,6 +244,7 @@ def comparison_chart(rows: Sequence[Comparison]) -> Chart:
                 )
                 for row in rows
             ],
+            "overcommitted",
         ),
         alt="Sampled tokens a second of phases of different experiments; hatched bars demanded more KV "
         "cache than there was. "
@@ -252,7 +269,7 @@ def comparison_chart(rows: Sequence[Comparison]) -> Chart:
                 count(row.thinking_budget_tokens),
                 str(row.max_num_seqs),
                 row.capture,
-                f"{count(row.required_tokens)} / {count(row.kv_cache_size_tokens)}",
+                f"{count(row.required_tokens)}\u00a0/ {count(row.kv_cache_size_tokens)}",
                 count(row.sampled_tokens),
                 fixed(row.generation_s),
                 fixed(row.tokens_per_s),

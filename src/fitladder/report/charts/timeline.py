@@ -76,7 +76,7 @@ def timeline_chart(label: str, samples: Sequence[Sample], budget_tokens: int | N
     left_out = len(samples) - len(shown)
     return Chart(
         name=name,
-        title=f"Loop timeline, {label}",
+        title=f"Loop timeline, {label}: {percent(burned / (total or 1))} of the tokens burned in loops",
         svg=render_svg(made, name),
         alt=f"{label}: one row for each of {len(samples)} samples. {loops} end in a periodic loop; "
         f"{burned:,} of {total:,} thinking tokens ({percent(burned / (total or 1))}) follow an onset.",
