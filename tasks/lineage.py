@@ -42,9 +42,12 @@ def check(dvc: Dvc, experiment_id: str, pushed_to: str | None) -> int:
 def show(carried: run.Carried) -> None:
     """A card with the Git commit to make."""
     lines = "\n".join(carried.git_commands)
+    name = carried.ingested.experiment_id
     create_markdown_artifact(
-        f"{carried.ingested.bundles} bundles of `{carried.ingested.experiment_id}` are recorded, "
-        f"{f'pushed to {carried.pushed_to}' if carried.pushed_to else 'pushed nowhere'}. "
-        f"Report: `{carried.report}`. Commit with\n\n```\n{lines}\n```",
+        f"{carried.ingested.bundles} bundles of `{name}` are recorded, "
+        f"{f'pushed to {carried.pushed_to}' if carried.pushed_to else 'pushed nowhere'}.\n\n"
+        f"[The page of {name}]({carried.report.resolve().as_uri()}) lies on the machine that ran this, "
+        f"`{carried.report}`; where no browser opens it from here, `fitladder report {name} --open` does.\n\n"
+        f"Commit with\n\n```\n{lines}\n```",
         key="lineage",
     )

@@ -7,6 +7,8 @@ import pytest
 from support import lineage_factory as make
 
 from fitladder.errors import RootRefused
+from fitladder.lineage.ingest import Ingested
+from fitladder.lineage.run import Carried
 from flows import lineage as flow
 from tasks import lineage as steps
 
@@ -45,3 +47,18 @@ def test_without_a_root_it_takes_the_registered_one_or_says_which_variable_to_se
     with pytest.raises(RootRefused, match="FITLADDER_REHEARSAL_ROOT"):
         flow.lineage.fn(ID)
     assert here == []
+
+
+def test_the_card_links_the_page_and_says_what_to_commit(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    cards: list[str] = []
+    monkeypatch.setattr(steps, "create_markdown_artifact", lambda text, **_: cards.append(text))
+    page = tmp_path / "data" / "reports" / f"{ID}.html"
+    ingested = Ingested(ID, tmp_path, 2, "0" * 64, is_new=True)
+    steps.show.fn(Carried(ingested, page, tmp_path, None, ("git add dvc.lock", "git commit")))
+    (card,) = cards
+    assert f"]({page.as_uri()})" in card
+    assert f"`fitladder report {ID} --open`" in card
+    assert "pushed nowhere" in card
+    assert "\ngit add dvc.lock\ngit commit\n" in card
