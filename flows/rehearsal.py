@@ -15,6 +15,7 @@ from typing import Any
 
 from fitladder.approval.chain import chain_path, load_chain
 from fitladder.approval.go import CHECKLIST, Ask, Go
+from fitladder.bundles.claim import claim_root
 from fitladder.errors import EnvironmentNotReady, FitladderError, GoRefused, LadderRefused
 from fitladder.ladder.authorise import NextPhase
 from fitladder.lineage.run import run_lineage
@@ -52,6 +53,7 @@ def _check_ready(house: House, standing: Standing, *, alone: bool) -> None:
             )
         house.engine_command()
         check_model(house, standing.experiment)
+        claim_root(standing.root, standing.experiment.experiment_id)
 
 
 def _own_go(session: Session, run: FlowRun, ask: Ask) -> None:

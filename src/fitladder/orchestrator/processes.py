@@ -6,6 +6,7 @@ kernel ends them too when we die without a word. Their settings are complete her
 
 import contextlib
 import ctypes
+import errno
 import os
 import signal
 import socket
@@ -16,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fitladder.errors import EnvironmentNotReady
+from fitladder.errors import EnvironmentNotReady, UsageError
 from fitladder.orchestrator.rest import PrefectApi
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
 ]
 
 SERVER_PATIENCE_S = 90.0
+LAST_PORT = 65_535
 PR_SET_PDEATHSIG = 1
 SERVER_SETTINGS = {
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
@@ -187,13 +189,19 @@ def start_server(
     home: Path, port: int, environment: Mapping[str, str], *, host: str = "127.0.0.1"
 ) -> tuple[Child, PrefectApi]:
     """Start a server; `wait_healthy` tells when it answers. Raises EnvironmentNotReady."""
+    if not 1 <= port <= LAST_PORT:
+        raise UsageError("port", got=port, need=f"1 to {LAST_PORT}")
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
         except OSError as error:
             raise EnvironmentNotReady(
-                f"port {port} is taken", got=error.strerror, do="name another one, or stop who uses it"
+                f"port {port} is taken"
+                if error.errno == errno.EADDRINUSE
+                else f"no server can listen at {host}",
+                got=error.strerror,
+                do="name another one, or stop who uses it",
             ) from error
     command = [sys.executable, "-m", "prefect", "server", "start", "--host", host, "--port", str(port)]
     child = start("Prefect server", command, server_environment(environment, home), home / "server.log", home)

@@ -1,6 +1,7 @@
 """Children that a program starts hear it, whatever its shell did to it, and all end when they are told to."""
 
 import signal
+import socket
 import sys
 import time
 from collections.abc import Iterator
@@ -8,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from fitladder.orchestrator.processes import Child, end_all, start
+from fitladder.errors import EnvironmentNotReady, FitladderError, UsageError
+from fitladder.orchestrator.processes import Child, end_all, start, start_server
 
 # As Prefect's worker does: SIGTERM becomes a SIGINT for itself, and only that one ends it.
 WORKER = """
@@ -55,3 +57,28 @@ def test_several_end_at_once_and_what_does_not_is_killed(tmp_path: Path) -> None
     end_all(children, 1.2)
     assert [child.process.returncode for child in children] == [7, 7, -signal.SIGKILL]
     assert 1.2 <= time.monotonic() - began < 4.0
+
+
+def test_a_taken_port_is_said_before_anything_starts(tmp_path: Path) -> None:
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        holder.listen()
+        with pytest.raises(EnvironmentNotReady, match="is taken"):
+            start_server(tmp_path, holder.getsockname()[1], {})
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("port", "host", "kind", "message"),
+    [
+        (65_536, "127.0.0.1", UsageError, "port: got 65536, need 1 to 65535"),
+        (0, "127.0.0.1", UsageError, "port: got 0"),
+        (4200, "192.0.2.1", EnvironmentNotReady, "no server can listen at 192.0.2.1"),
+    ],
+)
+def test_a_place_that_is_none(
+    tmp_path: Path, port: int, host: str, kind: type[FitladderError], message: str
+) -> None:
+    with pytest.raises(kind, match=message):
+        start_server(tmp_path, port, {}, host=host)
+    assert not any(tmp_path.iterdir())
