@@ -26,6 +26,7 @@ help:
 	echo "make test    every check that CI runs"
 	echo "make bench   prints the measured figures that README quotes"
 	echo "make lock    renew locks/ after a change in pyproject.toml"
+	echo "make clean-demo   forgets what the demo made; the next one begins anew"
 
 setup: .venv/.ready .venv-vllm/.ready $(MODEL)/config.json
 
@@ -38,6 +39,7 @@ setup: .venv/.ready .venv-vllm/.ready $(MODEL)/config.json
 $(MODEL)/config.json: .venv-vllm/.ready
 	@echo "model: SmolLM2-135M-Instruct from its GGUF, once"
 	.venv-vllm/bin/fitladder model convert smollm2-135m --out $(MODEL)
+	touch $@  # one that was there already stays as it is, and is not asked for again
 
 demo: setup
 	@$(RUN) -m flows.rehearsal $(EXPERIMENT)
