@@ -4,6 +4,7 @@ Raw bytes are hashed at each read. The first contradiction is named by path, wit
 recorded; nothing is repaired or made again here.
 """
 
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -107,6 +108,7 @@ def _check_bytes(checkout: Path, out: LockedPath, stores: Sequence[Store]) -> No
             do=f"run `dvc pull {out.path}`, or undo what moved it; where no remote has it, "
             "`dvc repro` makes everything but bundles again",
         )
+    _check_one_name(path)
     if raw_md5(path) == out.md5:
         return
     if not out.is_folder or not path.is_dir():
@@ -122,6 +124,19 @@ def _check_bytes(checkout: Path, out: LockedPath, stores: Sequence[Store]) -> No
         if found[name] != need[name]:
             raise _differs(path / name, found[name], need[name])
     raise LineageError(f"{path}: the recorded listing", got=listing_md5(need), need=out.md5)
+
+
+def _check_one_name(path: Path) -> None:
+    """A second hard link could change the bytes later, unseen."""
+    for one in path.rglob("*") if path.is_dir() else (path,):
+        status = one.lstat()
+        if stat.S_ISREG(status.st_mode) and status.st_nlink != 1:
+            raise LineageError(
+                f"{one}",
+                got=f"{status.st_nlink} names for one file",
+                need="one",
+                do="copy instead of linking",
+            )
 
 
 def _differs(path: Path, found: str, need: str) -> LineageError:
