@@ -1,11 +1,14 @@
 """What does a YAML file say, if it says it once and plainly? One reader for every YAML file of the house.
 
-Refused by line: a key that stands twice, a key that is no text, a merge's conflict marker. Nothing but plain
+Refused by line: a key that stands twice, a key that is no text, a merge's conflict marker, and a number, a
+truth value or a date that YAML 1.1 and 1.2 read differently (DVC reads params.yaml too). Nothing but plain
 data comes out; anchors and aliases stay allowed, merge keys do not.
 """
 
+import math
+import re
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import yaml
 
@@ -36,7 +39,33 @@ def _odd(problem: str, node: yaml.Node) -> yaml.constructor.ConstructorError:
     return yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
 
 
+_TAG: Final = "tag:yaml.org,2002:"
+_WHOLE: Final = re.compile(r"[-+]?(0|[1-9][0-9]*)")
+_REAL: Final = re.compile(r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+)([eE][-+][0-9]+)?")
+
+
+def _scalar(loader: _Strict, node: yaml.ScalarNode) -> int | float | bool:
+    """A number in plain decimal, or true and false."""
+    text = str(loader.construct_scalar(node))
+    kind = node.tag.removeprefix(_TAG)
+    if kind == "bool" and text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    if kind == "int" and _WHOLE.fullmatch(text):
+        return int(text)
+    if kind == "float" and _REAL.fullmatch(text) and math.isfinite(real := float(text)):
+        return real
+    raise _odd(f"{text[:40]!r} is no plain number, true or false", node)
+
+
+def _no_plain(loader: _Strict, node: yaml.Node) -> Any:
+    raise _odd(f"a {node.tag.removeprefix(_TAG)} is no plain value; put text in quotes", node)
+
+
 _Strict.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
+for _kind in ("bool", "int", "float"):
+    _Strict.add_constructor(_TAG + _kind, _scalar)
+for _kind in ("timestamp", "binary", "set", "omap", "pairs"):
+    _Strict.add_constructor(_TAG + _kind, _no_plain)
 
 
 def parse_yaml(text: str, *, where: str, error: type[FitladderError], do: str | None = None) -> Any:

@@ -4,6 +4,7 @@ Everything is registered by its real hash, so that every refusal of the product 
 """
 
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -148,6 +149,7 @@ class ScriptedHouse:
         ]
         return {
             ROOT_VARIABLE: str(self.root),
+            **({"PYTHONPATH": os.environ["PYTHONPATH"]} if "PYTHONPATH" in os.environ else {}),
             "FITLADDER_ENGINE_COMMAND": shlex.join(command),
             "FITLADDER_CHECKOUT": str(self.folder),
         }

@@ -96,9 +96,10 @@ class Experiment(Frozen):
 
     @model_validator(mode="after")
     def _cross_checks(self) -> Self:
-        if self.probe_k == self.matrix_k:
+        if self.probe_k >= self.matrix_k:
             raise ValueError(
-                f"probe_k: got {self.probe_k}, equal to matrix_k; a probe must not pass for a matrix"
+                f"matrix_k: got {self.matrix_k}, need more than probe_k {self.probe_k}; "
+                "a matrix is no probe, and never less than one"
             )
         if "prompt_manifest" not in self.data or "tasks" not in self.data:
             raise ValueError("data: need at least tasks and prompt_manifest by SHA-256")

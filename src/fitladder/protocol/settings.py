@@ -115,6 +115,15 @@ class Engine(Frozen):
         )
         if named:
             raise ValueError(f"engine.args: {named[0]!r} has a field of its own; register it there")
+        for name in self.environment:
+            if name.startswith(("PYTHON", "LD_")):
+                raise ValueError(
+                    f"engine.environment: {name} would exchange code; only settings are registered"
+                )
+        if self.environment.get("VLLM_ENABLE_V1_MULTIPROCESSING", "0") != "0":
+            raise ValueError(
+                "engine.environment: VLLM_ENABLE_V1_MULTIPROCESSING must be 0: in-process engine"
+            )
         return self
 
 

@@ -1,0 +1,153 @@
+"""Somebody wants a better result than the one he got: every way round the ladder that a checkout offers."""
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scripted.house import (
+    ADEQUATE,
+    EXPERIMENT,
+    REJECTED,
+    ScriptedHouse,
+    approve,
+    key_of,
+    make_house,
+    run_whole_phase,
+)
+
+from fitladder.errors import (
+    BindingChanged,
+    BundleError,
+    BundleTampered,
+    LadderRefused,
+    RegistrationError,
+    RootRefused,
+)
+from fitladder.phase.standing import survey
+
+PROBE = key_of("probe", 64)
+NEXT = key_of("probe", 96)
+
+
+@pytest.fixture
+def rejected(tmp_path: Path) -> tuple[ScriptedHouse, str]:
+    """A checkout whose first probe was rejected, and the GO that it used up; a second run would do well."""
+    made = make_house(tmp_path / "checkout")
+    made.script(outcomes=REJECTED)
+    go = approve(made.house(), PROBE)
+    run_whole_phase(made.house(), PROBE, go)
+    assert survey(made.house(), EXPERIMENT).next.key == NEXT
+    made.script(outcomes=ADEQUATE)
+    return made, go
+
+
+EDITS: list[tuple[str, Any]] = [
+    ("thresholds.unresolved_rate_below", 0.99),
+    ("thresholds.loop_rate_at_most", 0.99),
+    ("loop_rule.min_match_rate", 0.5),
+    ("loop_rule.max_period_tokens", 8),
+    ("sampling.answer_max_tokens", 25),
+    ("semantics.min_parse_rate", 0.1),
+    ("matrix_k", 4),
+    ("kv_rule", "token"),
+    ("review", "self"),
+]
+
+
+def test_nothing_registered_can_be_edited_after_a_result(rejected: tuple[ScriptedHouse, str]) -> None:
+    made, _ = rejected
+    for field, value in EDITS:
+        *parents, leaf = field.split(".")
+        section = made.section
+        for parent in parents:
+            section = section[parent]
+        before = section[leaf]
+        section[leaf] = value
+        made.register()
+        with pytest.raises(BindingChanged, match=field):
+            survey(made.house(), EXPERIMENT)
+        section[leaf] = before
+    made.register()
+    assert survey(made.house(), EXPERIMENT).next.key == NEXT
+
+
+def test_rungs_are_not_reordered_renumbered_or_struck(rejected: tuple[ScriptedHouse, str]) -> None:
+    made, _ = rejected
+    rungs = made.section["rungs"]
+    for changed, error, words in (
+        (rungs[::-1], RegistrationError, "must strictly increase"),
+        (rungs[1:], BindingChanged, r"rungs\[0\]"),
+        ([{**rungs[0], "thinking_budget_tokens": 65}, rungs[1]], BindingChanged, r"rungs\[0\]"),
+        ([*rungs, {**rungs[1], "thinking_budget_tokens": 128}], BindingChanged, r"rungs\[2\]"),
+    ):
+        made.section["rungs"] = changed
+        made.register()
+        with pytest.raises(error, match=words):
+            survey(made.house(), EXPERIMENT)
+
+
+def test_a_rung_under_another_name_is_refused(rejected: tuple[ScriptedHouse, str]) -> None:
+    made, _ = rejected
+    folder = made.root / "think_64"
+    for name in ("think_96", "think_064", "think_4_9", "think_+64", "think_64 ", "think_\uff16\uff14"):
+        folder.rename(made.root / name)
+        with pytest.raises(BundleError):
+            survey(made.house(), EXPERIMENT)
+        (made.root / name).rename(folder)
+    assert survey(made.house(), EXPERIMENT).next.key == NEXT
+
+
+def test_a_failed_bundle_is_not_deleted_emptied_or_copied_over(rejected: tuple[ScriptedHouse, str]) -> None:
+    made, _ = rejected
+    probe, kept = made.root / "think_64" / "probe", made.folder / "kept"
+    shutil.copytree(probe, kept)
+    shutil.rmtree(probe)
+    with pytest.raises(BundleTampered, match="has vanished"):
+        survey(made.house(), EXPERIMENT)
+    probe.mkdir()
+    shutil.copy(kept / "preflight.json", probe)
+    with pytest.raises(BundleError):
+        survey(made.house(), EXPERIMENT)
+    shutil.rmtree(probe)
+    shutil.copytree(kept, probe)
+    assert survey(made.house(), EXPERIMENT).next.key == NEXT
+    shutil.copytree(probe, made.root / "think_96" / "probe")
+    with pytest.raises(BundleError):
+        survey(made.house(), EXPERIMENT)
+
+
+def test_a_bundle_of_another_experiment_or_of_a_better_run_does_not_fit_in(
+    rejected: tuple[ScriptedHouse, str], tmp_path: Path
+) -> None:
+    """The same protocol run well in another checkout: its files are whole, yet not this root's."""
+    made, _ = rejected
+    better = make_house(tmp_path / "better")
+    run_whole_phase(better.house(), PROBE, approve(better.house(), PROBE))
+    assert survey(better.house(), EXPERIMENT).next.key == key_of("base", 64)
+    shutil.rmtree(made.root / "think_64")
+    shutil.copytree(better.root / "think_64", made.root / "think_64")
+    with pytest.raises(BundleTampered):
+        survey(made.house(), EXPERIMENT)
+
+
+def test_a_root_behind_a_link_is_refused(tmp_path: Path) -> None:
+    made = make_house(tmp_path / "checkout")
+    (made.folder / "real").mkdir()
+    made.root.parent.mkdir(exist_ok=True)
+    os.symlink(made.folder / "real", made.root)
+    with pytest.raises(RootRefused, match="symbolic link"):
+        approve(made.house(), PROBE)
+
+
+def test_a_terminal_experiment_authorises_nothing(tmp_path: Path) -> None:
+    made = make_house(tmp_path / "checkout", state="terminal")
+    with pytest.raises(LadderRefused, match="terminal"):
+        approve(made.house(), PROBE)
+
+
+def test_a_matrix_is_never_less_than_a_probe(tmp_path: Path) -> None:
+    made = make_house(tmp_path / "checkout", matrix_k=1)
+    with pytest.raises(RegistrationError, match="matrix_k: got 1, need more than probe_k 2"):
+        approve(made.house(), PROBE)
