@@ -93,7 +93,7 @@ def load_view(experiment_id: str, data_dir: Path, registry: Registry) -> Experim
         answers=load_answers(data_dir, experiment_id),
         comparisons=comparisons,
         files=_files(data_dir, history),
-        commands=_commands(experiment_id, historic=history is not None),
+        commands=_commands(experiment_id, historic=history is not None, begun=root is not None),
         log=load_log(data_dir, experiment_id),
     )
 
@@ -189,8 +189,8 @@ def _files(data_dir: Path, history: History | None) -> tuple[FileEntry, ...]:
     return tuple(files)
 
 
-def _commands(experiment_id: str, *, historic: bool) -> tuple[tuple[str, str], ...]:
-    """What to type, each with what it proves."""
+def _commands(experiment_id: str, *, historic: bool, begun: bool) -> tuple[tuple[str, str], ...]:
+    """What to type, each with what it proves; only what can be typed where the experiment stands."""
     if historic:
         return (
             (f"fitladder validate {experiment_id}", "the registered protocol is sound"),
@@ -206,6 +206,12 @@ def _commands(experiment_id: str, *, historic: bool) -> tuple[tuple[str, str], .
                 f"fitladder report {experiment_id}",
                 "makes this page again, the same bytes; a number that disagrees refuses",
             ),
+        )
+    if not begun:
+        return (
+            (f"fitladder validate {experiment_id}", "the registered protocol is sound"),
+            (f"fitladder binding {experiment_id} --explain", "everything that the binding above covers"),
+            (f"fitladder report {experiment_id}", "makes this page again, the same bytes"),
         )
     return (
         (f"fitladder lineage pull {experiment_id}", "fetches bundles, audits and this page by content"),

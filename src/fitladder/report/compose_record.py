@@ -77,7 +77,7 @@ def gates_section(view: ExperimentView) -> Section:
     """The live gates of every phase that got as far as an engine."""
     blocks: list[Block] = []
     for plan in view.refused_plans:
-        blocks.append(Callout(f"Refused in the plan, before any engine: {plan.label}. {plan.reason}", "bad"))
+        blocks.append(Callout(f"Any {plan.label} is refused before an engine is built. {plan.reason}", "bad"))
     passed = [phase for phase in view.phases if phase.gates]
     if passed:
         blocks.append(

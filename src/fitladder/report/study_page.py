@@ -88,7 +88,7 @@ def _planned(study: Study, name: str) -> Document:
                 (Table("Cells", ("cell", "in words", "capture sizes"), rows),),
             ),
             _limits(),
-            Section("artifacts", "How to run it", (Commands(_commands(name)),)),
+            Section("artifacts", "How to run it", (Commands(_commands(name)[1:]),)),
         ),
     )
 

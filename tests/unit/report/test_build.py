@@ -32,6 +32,9 @@ def test_nothing_has_run(tmp_path: Path, words_of: Callable[[str], str]) -> None
     assert "No GO was asked for yet." in text
     assert "a fresh probe at 64" in text
     assert "not run" in twin
+    assert f"fitladder binding {ID} --explain" in text
+    for early in ("verify", "audit", "select", "lineage pull"):
+        assert f"fitladder {early} {ID}" not in text  # each would refuse: there is no bundle
 
 
 def test_a_probe_with_its_audit(tmp_path: Path, words_of: Callable[[str], str]) -> None:

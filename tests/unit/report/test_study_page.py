@@ -91,6 +91,8 @@ def measure(folder: Path, study: Study, *, wide_fails: bool = False) -> None:
 def test_a_study_without_a_receipt_is_shown_as_planned(folder: Path, words_of: Callable[[str], str]) -> None:
     text = words_of(build_study(folder)[0])
     assert "Not run 2 cells, 3 repeats each, were planned" in text
+    assert "fitladder study run" in text
+    assert "fitladder study verify" not in text  # it would refuse: nothing was measured
     assert FITTED in text
 
 

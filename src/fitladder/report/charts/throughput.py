@@ -62,7 +62,7 @@ def _speed(value: float, _: int) -> str:
 def throughput_chart(points: Sequence[ThroughputPoint]) -> Chart:
     """Tokens a second over width; a hollow diamond did not fit. The note names each numbered mark."""
     made = figure(2.9)
-    axes = axes_grid(made, (0.65, 0.5, 3.8, 2.25))
+    axes = axes_grid(made, (0.78, 0.5, 3.7, 2.25))
     plain_axes(axes, grid="both", hide=())
     widest, fastest = max(p.width for p in points), max(p.tokens_per_s for p in points)
     for number, (point, place) in enumerate(zip(points, _label_places(points), strict=True), start=1):
