@@ -87,6 +87,10 @@ def main() -> None:
     except typer.TyperException as error:  # typer's own answer to such words is a box of many lines
         said = " ".join(error.format_message().split()).rstrip(".") or "Missing command"
         _refuse(f"{said}; fitladder {words[0]} --help says what it takes", UsageError.exit_code)
+    except typer.Abort:  # Ctrl-C at a question, or no terminal to answer it from
+        _refuse(
+            f"a question got no answer; fitladder {words[0]} --help names the options", UsageError.exit_code
+        )
     except KeyboardInterrupt:
         code = INTERRUPTED
     except OSError as error:  # such as a full disk under the output

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer
 
 from fitladder import cli, errors
 
@@ -53,6 +54,34 @@ def test_an_output_that_takes_no_more_is_one_line() -> None:
         done = subprocess.run(words, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == errors.EnvironmentNotReady.exit_code
     assert done.stderr == "fitladder: the system refused: got No space left on device\n"
+
+
+@pytest.mark.parametrize(
+    ("raised", "code", "line"),
+    [
+        (typer.Abort(), 2, "a question got no answer; fitladder go --help names the options"),
+        (KeyboardInterrupt(), 130, "interrupted; nothing half-done counts as done"),
+        (typer.Exit(7), 7, None),
+    ],
+)
+def test_what_typer_raises_ends_in_one_line(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    raised: BaseException,
+    code: int,
+    line: str | None,
+) -> None:
+    def go() -> None:
+        raise raised
+
+    app = typer.Typer(pretty_exceptions_enable=False)
+    app.command("go")(go)
+    monkeypatch.setattr(cli, "_app", lambda name: app)
+    monkeypatch.setattr(sys, "argv", ["fitladder", "go"])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == code
+    assert capsys.readouterr().err == (f"fitladder: {line}\n" if line else "")
 
 
 @pytest.mark.parametrize("name", list(cli.COMMANDS))
