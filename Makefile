@@ -61,4 +61,5 @@ lock: .venv/.ready
 clean-demo:
 	@rm -rf "$(CURDIR)/runs/smollm2_135m_cpu_rehearsal" data/{bundles,audits,prompts}/smollm2_135m_cpu_rehearsal
 	rm -f data/{selection,semantics}/smollm2_135m_cpu_rehearsal.json data/reports/smollm2_135m_cpu_rehearsal.{html,md}
+	rm -f data/approvals/smollm2_135m_cpu_rehearsal.uses.jsonl
 	[ ! -x .venv/bin/fitladder ] || .venv/bin/fitladder lineage forget smollm2_135m_cpu_rehearsal

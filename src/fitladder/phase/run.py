@@ -25,6 +25,7 @@ from pathlib import Path
 from fitladder.approval.chain import adopt_chain, chain_path, load_chain
 from fitladder.approval.check import Identity, check_handed_over, check_usable, find_go
 from fitladder.approval.go import Go
+from fitladder.approval.uses import check_unused, load_uses, record_use, uses_path
 from fitladder.bundles.catalog import Catalog
 from fitladder.bundles.claim import HeldRoot, hold_root
 from fitladder.bundles.ids import seeds_sha256
@@ -80,6 +81,11 @@ class Site:
     standing: Standing
     scratch: Path
 
+    @property
+    def uses(self) -> Path:
+        """Record of the GOs that were used here."""
+        return uses_path(self.house.approvals, self.key.experiment_id)
+
 
 @dataclass(frozen=True)
 class Approved:
@@ -130,6 +136,8 @@ def authorise(site: Site, go_sha256: str) -> Approved:
     site.standing.check_open(site.key, resume=go.resumes_sha256 is not None)
     here = situation(site.standing, site.key, datetime.now(UTC))
     identity = check_usable(go, entry.signature, here)
+    uses = load_uses(site.uses, site.key.experiment_id)
+    check_unused(uses, go.sha256, site.held.root_id)
     check_handed_over(entries, go, site.work_pool, here)
     return Approved(go, identity)
 
@@ -237,6 +245,7 @@ def write_preflight(site: Site, approved: Approved, built: Built, prompts: ArmPr
         gates=tuple(gate.model_dump(mode="json") for gate in built.gates),
         noted_at_s=int(time.time()),
     )
+    record_use(site.uses, key, go_sha256=preflight.go_sha256, root_id=preflight.root_id)
     write_preflight_file(site.held, preflight)
     return preflight
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from scripted.house import (
     EXPERIMENT,
     REJECTED,
     ROOT,
+    ROOT_VARIABLE,
     ScriptedHouse,
     approve,
     key_of,
@@ -35,6 +37,7 @@ from fitladder.errors import (
     RootBusy,
 )
 from fitladder.phase import run
+from fitladder.phase.house import House
 from fitladder.phase.standing import survey
 
 PROBE = key_of("probe", 64)
@@ -195,6 +198,23 @@ def test_case_23_an_interrupted_phase_is_begun_again_under_a_fresh_go(made: Scri
     assert made.generated() == ["probe@64", "probe@64"]
     with pytest.raises(LadderRefused, match="not authorised to resume"):
         approve(made.house(), PROBE, "third", resume=True)
+
+
+def test_another_root_makes_no_used_go_good_again_and_no_second_history(
+    made: ScriptedHouse, tmp_path: Path
+) -> None:
+    first = run_whole_phase(made.house(), PROBE, approve(made.house(), PROBE))
+    elsewhere = House(made.folder, {**made.environment, ROOT_VARIABLE: str(tmp_path / "elsewhere")})
+    with pytest.raises(GoRefused, match=rf"used already: got {first.go_sha256} in root {first.root_id}"):
+        run_whole_phase(elsewhere, PROBE, first.go_sha256)
+    fresh = approve(elsewhere, PROBE, "again")
+    with pytest.raises(GoRefused, match=rf"begun in another root: got root id .*, need {first.root_id}"):
+        run_whole_phase(elsewhere, PROBE, fresh)
+    assert made.generated() == ["probe@64"]
+    shutil.rmtree(made.root)
+    with pytest.raises(GoRefused, match="used already"):
+        run_whole_phase(made.house(), PROBE, first.go_sha256)
+    assert made.generated() == ["probe@64"]
 
 
 def test_a_go_for_the_first_attempt_does_not_allow_a_second(made: ScriptedHouse) -> None:
