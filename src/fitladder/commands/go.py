@@ -87,7 +87,7 @@ def go(
     verdict = "NO-GO" if no_go else "GO"
     form: dict[str, Any] = {
         "verdict": verdict,
-        "reviewer": reviewer or getpass.getuser(),
+        "reviewer": getpass.getuser() if reviewer is None else reviewer,
         "binding_sha256": binding or typer.prompt("Binding SHA-256, from the plan"),
         **_checklist(ask, ticked=all_checked, verdict=verdict),
         "expires": expires or schema["properties"]["expires"]["default"],

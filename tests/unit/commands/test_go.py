@@ -1,0 +1,34 @@
+"""What `fitladder go` sends as the answer: the words that were typed, and no others in their place."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from fitladder.commands import go as command
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    forms: list[dict[str, Any]] = []
+    ask = SimpleNamespace(key="x probe@384", requester="Jan")
+    ended = SimpleNamespace(state_type="COMPLETED", state_name="Completed", message="dispatched", run_id="1")
+    for name, value in {
+        "api_from_environment": lambda: None,
+        "_waiting": lambda *_: SimpleNamespace(run_id="1"),
+        "input_schema": lambda *_: {"properties": {"expires": {"default": "2030-01-01T00:00:00Z"}}},
+        "ask_of_schema": lambda _: ask,
+        "resume_run": lambda _api, _run, form: forms.append(form),
+        "follow": lambda *_, **__: ended,
+        "getpass": SimpleNamespace(getuser=lambda: "login"),
+    }.items():
+        monkeypatch.setattr(command, name, value)
+    return forms
+
+
+@pytest.mark.parametrize(("typed", "reviewer"), [(None, "login"), ("", ""), ("Eva", "Eva")])
+def test_an_empty_reviewer_is_not_the_login(
+    sent: list[dict[str, Any]], typed: str | None, reviewer: str
+) -> None:
+    command.go(["x"], reviewer=typed, binding="ab", all_checked=True)
+    assert [form["reviewer"] for form in sent] == [reviewer]
