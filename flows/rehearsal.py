@@ -15,8 +15,9 @@ from typing import Any
 
 from fitladder.approval.chain import chain_path, load_chain
 from fitladder.approval.go import CHECKLIST, Ask, Go
+from fitladder.approval.uses import load_uses, uses_path
 from fitladder.bundles.claim import claim_root
-from fitladder.errors import EnvironmentNotReady, FitladderError, GoRefused, LadderRefused
+from fitladder.errors import EnvironmentNotReady, FitladderError, GoRefused, LadderRefused, RootRefused
 from fitladder.ladder.authorise import NextPhase
 from fitladder.lineage.run import run_lineage
 from fitladder.orchestrator.following import follow, refusal_of
@@ -36,7 +37,15 @@ ENDS = ("selected", "exhausted")
 
 def _check_ready(house: House, standing: Standing, *, alone: bool) -> None:
     """What can be known to fail is said before anything is started."""
-    state = standing.next.state
+    state, name = standing.next.state, standing.experiment.experiment_id
+    uses = load_uses(uses_path(house.approvals, name), name)
+    if uses and not standing.root.exists():
+        raise RootRefused(
+            f"{standing.root} is gone",
+            got="nothing there",
+            need=f"the root in which {uses[0].key} was begun",
+            do="bring it back, or `make clean-demo` to rehearse anew",
+        )
     if state not in ("open", "interrupted", *ENDS):
         raise LadderRefused(
             f"{standing.experiment.experiment_id} cannot go on",
