@@ -1,9 +1,11 @@
 """Which GOs were used on this machine, and in which root? Kept outside the root, whose loss frees none.
 
-`data/approvals/<experiment>.uses.jsonl`, chained as the approvals are. A preflight is the use; this line is
-written just before it, so that a crash between the two costs a GO and never gives one twice.
+`data/approvals/<experiment>.uses.jsonl`, chained as the approvals are. A preflight is the use; one line is
+written just before it, so that a crash between the two costs a GO and never gives one twice, and one just after
+it, so that an older copy of the root, from before the phase, is no way to begin it anew.
 """
 
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from fitladder.canonical import canonical_bytes
@@ -12,7 +14,7 @@ from fitladder.errors import GoRefused
 from fitladder.protocol.key import BundleKey
 from fitladder.protocol.settings import Sha256
 
-__all__ = ["Use", "check_unused", "load_uses", "record_use", "uses_path"]
+__all__ = ["Use", "check_begun", "check_unused", "load_uses", "record_begun", "record_use", "uses_path"]
 
 _WHAT = "the record of used GOs"
 
@@ -23,6 +25,7 @@ class Use(Link):
     go_sha256: Sha256
     root_id: Sha256
     key: BundleKey
+    preflight_sha256: Sha256 | None = None  # None: about to be written
 
 
 def uses_path(approvals: Path, experiment_id: str) -> Path:
@@ -56,7 +59,19 @@ def check_unused(uses: tuple[Use, ...], go_sha256: str, root_id: str) -> None:
                 f"{use.key} was begun in another root",
                 got=f"root id {root_id}",
                 need=use.root_id,
-                do="name the root that holds it; where it is lost, register a follow-up: `fitladder new`",
+                do="name the root that holds it; where it is lost, register a follow-up (see `fitladder new --help`)",
+            )
+
+
+def check_begun(uses: tuple[Use, ...], preflight_sha256s: Collection[str]) -> None:
+    """Every preflight that was written still stands in the root. Raises GoRefused naming the first gone."""
+    for use in uses:
+        if use.preflight_sha256 is not None and use.preflight_sha256 not in preflight_sha256s:
+            raise GoRefused(
+                f"{use.key} was begun here, and the root no longer holds it",
+                got="a root from before it",
+                need=f"the preflight {use.preflight_sha256}",
+                do="bring the root back as it was; where it is lost, register a follow-up: `fitladder new`",
             )
 
 
@@ -65,13 +80,25 @@ def record_use(path: Path, key: BundleKey, *, go_sha256: str, root_id: str) -> N
     with locked(path, GoRefused) as descriptor:
         uses = load_uses(path, key.experiment_id)
         check_unused(uses, go_sha256, root_id)
-        use = Use(
-            schema_version=1,
-            experiment_id=key.experiment_id,
-            sequence=len(uses) + 1,
-            previous_sha256=uses[-1].sha256 if uses else GENESIS,
-            go_sha256=go_sha256,
-            root_id=root_id,
-            key=key,
-        )
-        append_bytes(descriptor, path, canonical_bytes(use) + b"\n", GoRefused)
+        line = _line(uses, key, {"go_sha256": go_sha256, "root_id": root_id})
+        append_bytes(descriptor, path, line, GoRefused)
+
+
+def record_begun(path: Path, key: BundleKey, *, go_sha256: str, root_id: str, preflight_sha256: str) -> None:
+    """Append that the preflight of a use was written. Raises GoRefused."""
+    hashes = {"go_sha256": go_sha256, "root_id": root_id, "preflight_sha256": preflight_sha256}
+    with locked(path, GoRefused) as descriptor:
+        line = _line(load_uses(path, key.experiment_id), key, hashes)
+        append_bytes(descriptor, path, line, GoRefused)
+
+
+def _line(uses: tuple[Use, ...], key: BundleKey, hashes: Mapping[str, str]) -> bytes:
+    use = Use(
+        schema_version=1,
+        experiment_id=key.experiment_id,
+        sequence=len(uses) + 1,
+        previous_sha256=uses[-1].sha256 if uses else GENESIS,
+        key=key,
+        **hashes,
+    )
+    return canonical_bytes(use) + b"\n"

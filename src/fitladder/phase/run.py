@@ -25,10 +25,18 @@ from pathlib import Path
 from fitladder.approval.chain import adopt_chain, chain_path, load_chain
 from fitladder.approval.check import Identity, check_handed_over, check_usable, find_go
 from fitladder.approval.go import Go
-from fitladder.approval.uses import check_unused, load_uses, record_use, uses_path
+from fitladder.approval.uses import (
+    check_begun,
+    check_unused,
+    load_uses,
+    record_begun,
+    record_use,
+    uses_path,
+)
 from fitladder.bundles.catalog import Catalog
 from fitladder.bundles.claim import HeldRoot, hold_root
 from fitladder.bundles.ids import seeds_sha256
+from fitladder.bundles.layout import PREFLIGHT
 from fitladder.bundles.lock import hold_lock
 from fitladder.bundles.receipt import Receipt
 from fitladder.bundles.schemas import EngineMeta, Preflight, PromptRecord
@@ -138,6 +146,7 @@ def authorise(site: Site, go_sha256: str) -> Approved:
     identity = check_usable(go, entry.signature, here)
     uses = load_uses(site.uses, site.key.experiment_id)
     check_unused(uses, go.sha256, site.held.root_id)
+    check_begun(uses, {entry.files[PREFLIGHT].sha256 for entry in site.catalog.entries})
     check_handed_over(entries, go, site.work_pool, here)
     return Approved(go, identity)
 
@@ -246,7 +255,14 @@ def write_preflight(site: Site, approved: Approved, built: Built, prompts: ArmPr
         noted_at_s=int(time.time()),
     )
     record_use(site.uses, key, go_sha256=preflight.go_sha256, root_id=preflight.root_id)
-    write_preflight_file(site.held, preflight)
+    begun = write_preflight_file(site.held, preflight).entries[-1]
+    record_begun(
+        site.uses,
+        key,
+        go_sha256=preflight.go_sha256,
+        root_id=preflight.root_id,
+        preflight_sha256=begun.files[PREFLIGHT].sha256,
+    )
     return preflight
 
 

@@ -10,6 +10,7 @@ from scripted.house import (
     ADEQUATE,
     EXPERIMENT,
     REJECTED,
+    ROOT_VARIABLE,
     ScriptedHouse,
     approve,
     key_of,
@@ -21,10 +22,12 @@ from fitladder.errors import (
     BindingChanged,
     BundleError,
     BundleTampered,
+    GoRefused,
     LadderRefused,
     RegistrationError,
     RootRefused,
 )
+from fitladder.phase.house import House
 from fitladder.phase.standing import survey
 
 PROBE = key_of("probe", 64)
@@ -41,6 +44,37 @@ def rejected(tmp_path: Path) -> tuple[ScriptedHouse, str]:
     assert survey(made.house(), EXPERIMENT).next.key == NEXT
     made.script(outcomes=ADEQUATE)
     return made, go
+
+
+def test_an_older_copy_of_the_root_is_no_way_to_begin_a_phase_anew(
+    rejected: tuple[ScriptedHouse, str],
+) -> None:
+    """The tidy way of deleting a bundle: the root as it was before the phase, catalog and all."""
+    made, _ = rejected
+    copy = made.folder / "copy"
+    shutil.copytree(made.root, copy)
+    run_whole_phase(made.house(), NEXT, approve(made.house(), NEXT, "ask-2"))
+    shutil.rmtree(made.root)
+    shutil.move(copy, made.root)
+    fresh = approve(made.house(), NEXT, "ask-3")
+    with pytest.raises(GoRefused, match=r"probe@96 was begun here, and the root no longer holds it"):
+        run_whole_phase(made.house(), NEXT, fresh)
+    assert made.generated() == ["probe@64", "probe@96"]
+
+
+def test_a_probe_is_not_run_again_in_a_root_that_was_emptied_or_exchanged(
+    rejected: tuple[ScriptedHouse, str], tmp_path: Path
+) -> None:
+    made, go = rejected
+    second = House(made.folder, made.environment | {ROOT_VARIABLE: str(made.folder / "artifacts" / "second")})
+    for house in (second, made.house()):
+        if house is not second:
+            shutil.rmtree(made.root)
+        with pytest.raises(GoRefused, match="used already"):
+            run_whole_phase(house, PROBE, go)
+        with pytest.raises(GoRefused, match="begun in another root"):
+            run_whole_phase(house, PROBE, approve(house, PROBE, f"ask-{house is second}"))
+    assert made.generated() == ["probe@64"]
 
 
 EDITS: list[tuple[str, Any]] = [
