@@ -59,7 +59,7 @@ def check_unused(uses: tuple[Use, ...], go_sha256: str, root_id: str) -> None:
                 f"{use.key} was begun in another root",
                 got=f"root id {root_id}",
                 need=use.root_id,
-                do="name the root that holds it; where it is lost, register a follow-up (see `fitladder new --help`)",
+                do="name the root that holds it; where it is lost, see `fitladder new --help`",
             )
 
 
