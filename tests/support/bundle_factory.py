@@ -242,6 +242,8 @@ def rows(of: Preflight, *, seed: int = 0, loops: bool = True, vocabulary: int = 
                 ids[onset:] = np.resize(ids[onset : onset + period], budget - onset)
             kind = ("forced", "natural", "forced", "restart")[(number * of.k + index) % 4]
             thinking = budget if kind == "forced" else budget // 2
+            if kind != "forced":
+                ids[thinking] = 7  # the close marker
             ran2 = kind != "natural"
             answer = draw.integers(10, vocabulary, 5, dtype=np.int32) if ran2 else np.empty(0, np.int32)
             made.append(

@@ -1,8 +1,8 @@
 """Which GOs were used on this machine, and in which root? Kept outside the root, whose loss frees none.
 
 `data/approvals/<experiment>.uses.jsonl`, chained as the approvals are. A preflight is the use; one line is
-written just before it, so that a crash between the two costs a GO and never gives one twice, and one just after
-it, so that an older copy of the root, from before the phase, is no way to begin it anew.
+written just before it, so that a crash between the two costs a GO and never gives one twice, and one just
+after it, so that an older copy of the root, from before the phase, is no way to begin it anew.
 """
 
 from collections.abc import Collection, Mapping
@@ -71,7 +71,7 @@ def check_begun(uses: tuple[Use, ...], preflight_sha256s: Collection[str]) -> No
                 f"{use.key} was begun here, and the root no longer holds it",
                 got="a root from before it",
                 need=f"the preflight {use.preflight_sha256}",
-                do="bring the root back as it was; where it is lost, register a follow-up: `fitladder new`",
+                do="bring the root back; a lost one needs a follow-up (see `fitladder new --help`)",
             )
 
 

@@ -4,6 +4,7 @@ import numpy as np
 
 from fitladder.audit.termination import TerminationAudit, TerminationColumns, audit_termination
 from fitladder.bundles.verify import VerifiedBundle
+from fitladder.lineage.derived import DERIVED, check_derived
 from fitladder.protocol.experiment import Experiment
 
 __all__ = ["audit_bundle"]
@@ -25,7 +26,8 @@ COLUMNS = (
 
 def audit_bundle(bundle: VerifiedBundle, experiment: Experiment) -> TerminationAudit:
     """The registered termination audit of a verified bundle. Raises BundleError on rows that are not its."""
-    table = bundle.columns(COLUMNS)
+    table = bundle.columns(tuple(dict.fromkeys((*COLUMNS, *DERIVED))))
+    check_derived(table, experiment, bundle.key.thinking_budget_tokens, where=str(bundle.folder))
     columns = TerminationColumns(
         record_ids=_whole(table.texts("record_id")),
         sample_indices=table.integers("sample_index"),
