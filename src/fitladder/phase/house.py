@@ -15,7 +15,7 @@ from fitladder.protocol.settings import Engine, Model
 
 __all__ = ["House", "house_here"]
 
-ENGINE_COMMAND = "FITLADDER_ENGINE_COMMAND"  # another engine; its facts name it in every receipt
+ENGINE_COMMAND = "FITLADDER_ENGINE_COMMAND"  # another engine; every preflight of it says so
 ENGINE_PYTHON = "FITLADDER_ENGINE_PYTHON"
 SLOT = "FITLADDER_GPU_SLOT"  # set by `fitladder agent`: the device that this process may use
 
@@ -71,6 +71,11 @@ class House:
             return shlex.split(override)
         python = self.environment.get(ENGINE_PYTHON) or str(self.folder / ".venv-vllm" / "bin" / "python")
         return engine_command(Path(python))
+
+    def stand_in(self) -> dict[str, str]:
+        """The command in place of the real engine, for the record; it would not say so itself."""
+        command = self.environment.get(ENGINE_COMMAND)
+        return {ENGINE_COMMAND: command} if command else {}
 
 
 def house_here(folder: Path | None = None) -> House:

@@ -203,7 +203,8 @@ def start_engine(site: Site, prompts: ArmPrompts) -> Iterator[EngineProcess]:
 def build(site: Site, engine: EngineProcess, prompts: ArmPrompts) -> Built:
     """Wait for the engine's facts and run every live gate on them. Raises EngineFailed, GateRefused."""
     experiment = site.standing.experiment
-    facts, runtime = engine.wait_facts(BUILD_DEADLINE_S)
+    facts, reported = engine.wait_facts(BUILD_DEADLINE_S)
+    runtime = reported.model_copy(update={"environment": reported.environment | site.house.stand_in()})
     gates = run_gates(
         experiment,
         experiment.rung(site.key.thinking_budget_tokens),

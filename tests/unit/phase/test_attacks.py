@@ -185,3 +185,19 @@ def test_a_matrix_is_never_less_than_a_probe(tmp_path: Path) -> None:
     made = make_house(tmp_path / "checkout", matrix_k=1)
     with pytest.raises(RegistrationError, match="matrix_k: got 1, need more than probe_k 2"):
         approve(made.house(), PROBE)
+
+
+def test_an_engine_that_stands_in_for_the_real_one_is_on_record_whatever_it_says(tmp_path: Path) -> None:
+    made = make_house(tmp_path / "checkout")
+    made.script(outcomes=ADEQUATE, facts={"engine": "vllm"})
+    run_whole_phase(made.house(), PROBE, approve(made.house(), PROBE))
+    recorded = survey(made.house(), EXPERIMENT).bundles[0].preflight
+    assert recorded.engine.engine == "vllm"
+    assert "counting_engine.py" in recorded.runtime.environment["FITLADDER_ENGINE_COMMAND"]
+    base = key_of("base", 64)
+    go = approve(made.house(), base, "ask-2")
+    other = made.environment["FITLADDER_ENGINE_COMMAND"].replace("script.json", "other.json")
+    shutil.copy(made.folder / "script.json", made.folder / "other.json")
+    house = House(made.folder, made.environment | {"FITLADDER_ENGINE_COMMAND": other})
+    with pytest.raises(BindingChanged, match=r"environment\.FITLADDER_ENGINE_COMMAND changed"):
+        run_whole_phase(house, base, go)
