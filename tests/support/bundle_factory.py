@@ -232,6 +232,8 @@ def rows(of: Preflight, *, seed: int = 0, loops: bool = True, vocabulary: int = 
     """Every second sample closes by itself, every fourth restarts its answer, the others are force-closed."""
     made: list[SampleRow] = []
     budget, run_seed = of.key.thinking_budget_tokens, of.sampling.run_seed
+    rule = of.binding.section["thinking"]
+    marker, close = rule["close_marker_token_ids"], len(rule["close_token_ids"])
     for number, prompt in enumerate(of.prompts):
         for index in range(of.k):
             draw = np.random.default_rng([seed, number, index, budget])
@@ -243,7 +245,7 @@ def rows(of: Preflight, *, seed: int = 0, loops: bool = True, vocabulary: int = 
             kind = ("forced", "natural", "forced", "restart")[(number * of.k + index) % 4]
             thinking = budget if kind == "forced" else budget // 2
             if kind != "forced":
-                ids[thinking] = 7  # the close marker
+                ids[thinking : thinking + len(marker)] = marker
             ran2 = kind != "natural"
             answer = draw.integers(10, vocabulary, 5, dtype=np.int32) if ran2 else np.empty(0, np.int32)
             made.append(
@@ -252,7 +254,7 @@ def rows(of: Preflight, *, seed: int = 0, loops: bool = True, vocabulary: int = 
                     sample_index=index,
                     prompt_tokens=prompt.prompt_tokens,
                     stage1_seed=stage1_seed(run_seed, prompt.record_id) + index,
-                    stage1_token_ids=ids if kind != "natural" else ids[: thinking + 6],
+                    stage1_token_ids=ids if kind != "natural" else ids[: thinking + len(marker) + 5],
                     stage1_trimmed_tokens=int(kind == "natural"),
                     stage1_finish_reason="stop" if kind == "natural" else "length",
                     stage1_stop_reason="9" if kind == "natural" else None,
@@ -261,9 +263,9 @@ def rows(of: Preflight, *, seed: int = 0, loops: bool = True, vocabulary: int = 
                     eos_inside_thinking=False,
                     forced_close=kind == "forced",
                     answer_restart=kind == "restart",
-                    injected_tokens=2 if ran2 else 0,
+                    injected_tokens=close if ran2 else 0,
                     stage2_seed=stage2_seed(run_seed, prompt.record_id, index) if ran2 else None,
-                    stage2_prompt_tokens=prompt.prompt_tokens + thinking + 2 if ran2 else 0,
+                    stage2_prompt_tokens=prompt.prompt_tokens + thinking + close if ran2 else 0,
                     stage2_token_ids=answer,
                     stage2_trimmed_tokens=int(ran2),
                     stage2_finish_reason="stop" if ran2 else None,
