@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -67,40 +67,41 @@ def sha256_file(path: Path) -> str:
 def parse_json(data: bytes | str, *, where: str, error: type[FitladderError] = InputRefused) -> Any:
     """Strict JSON: one document, finite numbers, unique keys, integers within int64.
 
-    `where` names the file in messages; `error` is the class raised. A lone surrogate escape reads back
-    as itself, so that rows with broken text survive a round trip.
+    `where` names the file in messages, which name the field too; `error` is the class raised. A lone
+    surrogate escape reads back as itself, so that rows with broken text survive a round trip.
     """
 
-    def refuse(got: str, need: str) -> NoReturn:
-        raise error(f"{where} is not strict JSON", got=got, need=need)
+    odd: list[_Odd] = []
 
-    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+    def mark(got: str, need: str) -> "_Odd":
+        odd.append(_Odd(got, need))
+        return odd[-1]
+
+    def pairs(items: list[tuple[str, Any]]) -> "dict[str, Any] | _Odd":
         seen: dict[str, Any] = {}
         for key, value in items:
             if key in seen:
-                refuse(f"the key {key!r} twice in one object", "unique keys")
+                return mark(f"the key {key!r} twice in one object", "unique keys")
             seen[key] = value
         return seen
 
-    def integer(digits: str) -> int:
+    def integer(digits: str) -> "int | _Odd":
         if len(digits.lstrip("-")) > MAX_INTEGER_DIGITS:
-            refuse(f"an integer of {len(digits)} digits", f"at most {MAX_INTEGER_DIGITS}")
+            return mark(f"an integer of {len(digits)} digits", f"at most {MAX_INTEGER_DIGITS}")
         return int(digits)
 
-    def real(text: str) -> float:
+    def real(text: str) -> "float | _Odd":
         value = float(text)
-        if not math.isfinite(value):
-            refuse(text[:40], "a finite number")
-        return value
+        return value if math.isfinite(value) else mark(text[:40], "a finite number")
 
     try:
         text = data.decode("utf-8") if isinstance(data, bytes) else data
-        return json.loads(
+        document = json.loads(
             text,
             object_pairs_hook=pairs,
             parse_int=integer,
             parse_float=real,
-            parse_constant=lambda name: refuse(name, "a finite number"),
+            parse_constant=lambda name: mark(name, "a finite number"),
         )
     except UnicodeDecodeError as failure:
         raise error(
@@ -113,6 +114,34 @@ def parse_json(data: bytes | str, *, where: str, error: type[FitladderError] = I
         ) from failure
     except RecursionError as failure:
         raise error(f"{where} is not strict JSON", got="nesting beyond Python's limit") from failure
+    if odd:
+        field, first = _first_odd(document)
+        raise error(f"{where} is not strict JSON: field {field}", got=first.got, need=first.need)
+    return document
+
+
+@dataclass(frozen=True)
+class _Odd:
+    """What stands in a parsed document for a value that is refused, until its place is known."""
+
+    got: str
+    need: str
+
+
+def _first_odd(document: Any) -> tuple[str, _Odd]:
+    """Dotted path of the first refused value, in written order. A document has one when this is asked."""
+    waiting: list[tuple[str, Any]] = [("", document)]
+    while waiting:
+        path, value = waiting.pop()
+        if isinstance(value, _Odd):
+            return path.removeprefix(".") or "(the whole document)", value
+        children: list[tuple[str, Any]] = []
+        if isinstance(value, dict):
+            children = [(f"{path}.{name}", item) for name, item in value.items()]
+        elif isinstance(value, list):
+            children = [(f"{path}[{index}]", item) for index, item in enumerate(value)]
+        waiting.extend(reversed(children))
+    raise AssertionError("no refused value in this document")  # pragma: no cover
 
 
 def read_json(path: Path, *, error: type[FitladderError] = InputRefused) -> Any:

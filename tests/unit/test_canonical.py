@@ -45,6 +45,25 @@ def test_case_19_odd_numbers_and_documents_are_refused(text: str) -> None:
         parse_json(text, where="receipt.json")
 
 
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        ('{"a":{"rate":NaN}}', "field a.rate: got NaN"),
+        ('{"a":[1,{"b":-Infinity}]}', r"field a\[1\].b: got -Infinity"),
+        ('{"a":1,"b":[0.5,1e400]}', r"field b\[1\]: got 1e400"),
+        ('{"totals":{"rate":0.01,"rate":0.9}}', "field totals: got the key 'rate' twice"),
+        ('{"a":1,"a":2}', r"field \(the whole document\): got the key 'a' twice"),
+        ('{"rows":' + "9" * 4301 + ',"z":NaN}', "field rows: got an integer of 4301 digits"),
+        ('[{"a":{"b":NaN,"c":1,"c":2}},1e999]', r"field \[0\].a: got the key 'c' twice"),
+        ("NaN", r"field \(the whole document\): got NaN"),
+    ],
+)
+def test_case_19_what_is_refused_is_named_with_its_field(text: str, field: str) -> None:
+    with pytest.raises(InputRefused, match=rf"receipt\.json is not strict JSON: {field}") as refused:
+        parse_json(text, where="receipt.json")
+    assert len(str(refused.value)) < 200
+
+
 @pytest.mark.parametrize("value", [True, 5.0, "5", None, [1]])
 def test_case_19_odd_counts_name_the_field(value: object) -> None:
     with pytest.raises(InputRefused, match="receipt: field rows"):

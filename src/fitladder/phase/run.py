@@ -256,13 +256,9 @@ def write_preflight(site: Site, approved: Approved, built: Built, prompts: ArmPr
         noted_at_s=int(time.time()),
     )
     record_use(site.uses, key, go_sha256=preflight.go_sha256, root_id=preflight.root_id)
-    begun = write_preflight_file(site.held, preflight).entries[-1]
+    begun = write_preflight_file(site.held, preflight).entries[-1].files[PREFLIGHT].sha256
     record_begun(
-        site.uses,
-        key,
-        go_sha256=preflight.go_sha256,
-        root_id=preflight.root_id,
-        preflight_sha256=begun.files[PREFLIGHT].sha256,
+        site.uses, key, go_sha256=preflight.go_sha256, root_id=preflight.root_id, preflight_sha256=begun
     )
     return preflight
 
