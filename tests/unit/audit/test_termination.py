@@ -1,5 +1,6 @@
 """The registered audit of whole probes: classes, totals, thresholds, and sets of samples that are none."""
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -120,7 +121,9 @@ def test_case_04_48_worst_rows(audit: Any, columns: Columns, row: Row) -> None:
         at = at[at < BUDGET]
         ids[at] = 1 + np.arange(len(at))
         rows.append(row(ids))
+    began_s = time.process_time()
     found = audit(columns(rows))
+    assert time.process_time() - began_s < 60  # about one second; never hours, whatever the ids are
     assert (found.unresolved_cap_contacts, found.adequate) == (48, False)
     assert all(one.best_lag_tokens for one in found.rows)
     assert found.largest_period_searched_tokens == 2_048

@@ -2,6 +2,8 @@
 
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,7 @@ from fitladder.errors import (
     RegistrationError,
     RootRefused,
 )
+from fitladder.phase import run
 from fitladder.phase.house import House
 from fitladder.phase.standing import survey
 
@@ -201,3 +204,30 @@ def test_an_engine_that_stands_in_for_the_real_one_is_on_record_whatever_it_says
     house = House(made.folder, made.environment | {"FITLADDER_ENGINE_COMMAND": other})
     with pytest.raises(BindingChanged, match=r"environment\.FITLADDER_ENGINE_COMMAND changed"):
         run_whole_phase(house, base, go)
+
+
+def test_case_23_two_processes_of_one_flow_run_make_one_generation(tmp_path: Path) -> None:
+    """The id of a flow run opens nothing: the second process with the same one finds the root held."""
+    made = make_house(tmp_path / "checkout")
+    go = approve(made.house(), PROBE)
+    with run.hold(made.house(), PROBE, "gpu", flow_run_id="run-1") as site:
+        code = (
+            "import sys; sys.path.insert(0, sys.argv[1]); from pathlib import Path\n"
+            "from scripted.house import ScriptedHouse, key_of\nfrom fitladder.phase import run\n"
+            "made = ScriptedHouse(Path(sys.argv[2]))\n"
+            "with run.hold(made.house(), key_of('probe', 64), 'gpu', flow_run_id='run-1'):\n    pass\n"
+        )
+        tests = str(Path(__file__).parents[2])
+        second = subprocess.run(
+            [sys.executable, "-c", code, tests, str(made.folder)],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert second.returncode != 0
+        assert "RootBusy" in second.stderr
+        assert "run-1" in second.stderr
+        assert site.standing.begun == ()
+    assert run_whole_phase(made.house(), PROBE, go).rows == 4
+    assert made.generated() == ["probe@64"]
