@@ -35,6 +35,7 @@ CARRIED_FILES = (
     ".dvcignore",
     ".dvc/config",
     ".dvc/.gitignore",
+    ".dvc/plots/rates.json",
     "data/.gitignore",
 )
 CARRIED_FOLDERS = (
