@@ -111,7 +111,7 @@ def answered(house: Path) -> Any:
                 thinking = np.random.default_rng([seed, number, index]).integers(10, 200, 60)
                 ids = tokenizer.encode(text).ids
                 again = of.key.phase == "base" and index == 2
-                behind = ids[:5] if again else ids
+                behind = [*ids[:5], *[11] * budget] if again else ids  # who does not stop runs to the limit
                 made.append(
                     SampleRow(
                         record_id=prompt.record_id,
