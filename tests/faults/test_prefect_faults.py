@@ -1,52 +1,25 @@
 """Servers and workers that die around an approval and in the middle of a phase: generations are counted.
 
-What was approved runs once; what broke stays preflight-only; what Prefect believes then changes nothing.
+What was approved runs once; what broke stays preflight-only until it is begun again under its own GO; what
+Prefect believes then changes nothing.
 """
 
 import os
 import signal
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import pytest
 from scripted.house import approve, key_of
 from support.prefect_house import Prefect
 
 from fitladder.errors import LadderRefused
-from fitladder.orchestrator.processes import Child
 from fitladder.orchestrator.runs import create_run, set_state
-from fitladder.orchestrator.setup import CPU_POOL, DEFAULT_SLOT, GPU_POOL, empty_slot, ensure_pool
+from fitladder.orchestrator.setup import DEFAULT_SLOT, GPU_POOL, empty_slot, ensure_pool
 
 pytestmark = pytest.mark.server
 COMPLETE = ["engine.json", "preflight.json", "receipt.json", "samples.parquet"]
 LONG_S = 20.0  # between two progress reports: longer than any of these tests looks at a generation
-
-
-@dataclass
-class Agents:
-    """Workers that the tests of this module share, started when first asked for and again once dead."""
-
-    prefect: Prefect
-    children: dict[str, Child]
-
-    def need(self, *names: str) -> None:
-        for name in names:
-            child = self.children.get(name)
-            if child is None or child.process.poll() is not None:
-                self.children[name] = self.prefect.worker(CPU_POOL if name == "cpu" else GPU_POOL, name)
-
-    def end_all(self, patience_s: float = 20.0) -> None:
-        for child in self.children.values():
-            child.end(patience_s)
-
-
-@pytest.fixture(scope="module")
-def agents(prefect_server: Prefect) -> Iterator[Agents]:
-    agents = Agents(prefect_server, {})
-    yield agents
-    agents.end_all()
-    prefect_server.settle()
 
 
 @pytest.fixture
@@ -70,29 +43,27 @@ def _wait_complete(prefect: Prefect, experiment: str) -> None:
 
 
 def _check_stuck(prefect: Prefect, experiment: str) -> None:
-    """Preflight-only, one generation, and no way to a second one."""
+    """Preflight-only, one generation, and no way to a second one that is not said to be one."""
     assert prefect.on_disk(experiment) == ["preflight.json"]
     assert prefect.generated(experiment) == ["probe@64"]
     with pytest.raises(LadderRefused, match="preflight only"):
         approve(prefect.checkout.house(), key_of("probe", 64, experiment), "again")
 
 
-def test_case_24_two_workers_two_runs_one_generation_and_one_worker_killed(
-    prefect: Prefect, agents: Agents
-) -> None:
+def test_case_24_two_workers_two_runs_one_generation_and_one_worker_killed(prefect: Prefect) -> None:
     experiment = prefect.case()
     prefect.checkout.script(outcomes=["close:20"], delay_s=6.0)
     first = prefect.approved_phase(experiment)
     ensure_pool(prefect.api, GPU_POOL, 2)
     try:
-        agents.need("left")
+        prefect.need("gpu")
         prefect.generating(experiment)
-        agents.need("right")
+        prefect.need("gpu 2")
         second = prefect.wait(create_run(prefect.api, "phase/phase", dict(first.parameters)))
         assert second.state_type == "FAILED"
         assert "RootBusy" in second.message
         assert first.run_id in second.message  # the holder is named by its run
-        agents.children["left"].process.kill()  # the worker alone: its phase is a process of its own
+        prefect.children["gpu"].process.kill()  # the worker alone: its phase is a process of its own
         _wait_complete(prefect, experiment)
         again = prefect.wait(create_run(prefect.api, "phase/phase", dict(first.parameters)))
         assert again.state_name == "AlreadyDone"
@@ -102,13 +73,11 @@ def test_case_24_two_workers_two_runs_one_generation_and_one_worker_killed(
     assert prefect.generated(experiment) == ["probe@64"]
 
 
-def test_cancelling_in_the_interface_stops_the_engine_and_frees_the_device(
-    prefect: Prefect, agents: Agents
-) -> None:
+def test_cancelling_in_the_interface_stops_the_engine_and_frees_the_device(prefect: Prefect) -> None:
     experiment = prefect.case()
     prefect.checkout.script(outcomes=["close:20"], delay_s=LONG_S)
     run = prefect.approved_phase(experiment)
-    agents.need("right")
+    prefect.need("gpu 2")
     prefect.generating(experiment)
     set_state(prefect.api, run, "CANCELLING", "Cancelling", "")
     _wait_gone(prefect)
@@ -120,41 +89,45 @@ def test_cancelling_in_the_interface_stops_the_engine_and_frees_the_device(
     _check_stuck(prefect, experiment)
 
 
-def test_a_worker_that_is_told_to_end_takes_phase_and_engine_along(prefect: Prefect, agents: Agents) -> None:
-    experiment = prefect.case()
-    prefect.checkout.script(outcomes=["close:20"], delay_s=LONG_S)
-    run = prefect.approved_phase(experiment)
-    agents.need("right")
-    prefect.generating(experiment)
-    agents.children["right"].end(30.0)
-    _wait_gone(prefect)
-    _check_stuck(prefect, experiment)
-    assert prefect.wait(run, lambda _: True).state_type != "COMPLETED"
-
-
-def test_case_23_everything_dies_between_question_and_answer_and_a_generation_outlives_its_server(
-    prefect: Prefect, agents: Agents
+def test_case_23_and_24_what_dies_is_named_and_asked_for_again_and_a_generation_outlives_its_server(
+    prefect: Prefect,
 ) -> None:
-    asked, running = prefect.case(), prefect.case()
+    broken, running = prefect.case(), prefect.case()
+    prefect.checkout.script(outcomes=["close:20"], delay_s=LONG_S)
+    prefect.need("cpu", "gpu 2")
+    dead = prefect.approved_phase(broken)
+    prefect.generating(broken)
+    prefect.children["gpu 2"].end(30.0)  # told to end, a worker takes phase and engine along
+    _wait_gone(prefect)
+    _check_stuck(prefect, broken)
+    assert not prefect.wait(dead, lambda _: True).is_final  # nobody told the server, and the pool is full
+
     prefect.checkout.script(outcomes=["close:20"], delay_s=3.0)
-    agents.need("cpu", "last")
-    waiting = prefect.suspended(prefect.launch(asked))
-    prefect.approved_phase(running)
+    asked = prefect.launch(broken, resume=True)
+    lonely = prefect.approved_phase(running)
+    said = prefect.agent("gpu 3")
+    assert f"closed run {dead.name}, which is dead: Crashed: pid " in said
+    assert f"flow run {dead.run_id}) is gone" in said
+    assert prefect.wait(dead).state_type == "CRASHED"
+    empty_slot(prefect.api, DEFAULT_SLOT)  # sooner than the dead run's lease of a minute ends
+    waiting = prefect.suspended(asked)
     prefect.generating(running)
-    os.killpg(agents.children["cpu"].process.pid, signal.SIGKILL)
+    os.killpg(prefect.children["cpu"].process.pid, signal.SIGKILL)
     prefect.server.process.kill()
     _wait_complete(prefect, running)
-    agents.end_all(1.0)  # they would look for their server for a minute
+    prefect.end_workers(1.0)  # they would look for their server for a minute
     prefect.restart()
     assert prefect.generated(running) == ["probe@64"]
+
     prefect.checkout.script(outcomes=["close:20"])
-    empty_slot(prefect.api, DEFAULT_SLOT)  # of the run that could not give it back
-    for run in prefect.phases(running):
-        set_state(prefect.api, run, "CRASHED", "Crashed", "its server was away")
-    agents.need("cpu", "last")
+    empty_slot(prefect.api, DEFAULT_SLOT)  # as above, of the run whose server was away
+    assert f"closed run {lonely.name}, which is dead: Completed" in prefect.agent("gpu 4")
+    prefect.need("cpu")
     prefect.approve(waiting)
     assert prefect.wait(waiting).state_name == "Completed"
-    assert prefect.wait(prefect.phase(asked)).state_name == "Completed"
-    assert prefect.kinds(asked) == ["asked", "go"]
-    assert prefect.generated(asked) == ["probe@64"]
-    assert prefect.on_disk(asked) == COMPLETE
+    [again] = [run for run in prefect.phases(broken) if run.run_id != dead.run_id]
+    assert prefect.wait(again).state_name == "Completed"
+    assert prefect.kinds(broken) == ["asked", "go"] * 2
+    assert prefect.generated(broken) == ["probe@64"] * 2
+    assert prefect.on_disk(broken) == ["preflight.json"]
+    assert prefect.on_disk(broken, attempt=2) == COMPLETE

@@ -1,20 +1,22 @@
 """Launches and phases on a real server with real workers: what a reviewer can do, and what then runs.
 
-All launches are started and answered at once, then every test looks at its own; an engine is scripted, every
+Everything is started as soon as it can be, and each test looks at its own story; an engine is scripted, every
 other part is the product's.
 """
 
 import json
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import pytest
 from support.prefect_house import OWNER, Prefect
 
 from fitladder.approval.chain import chain_path, load_chain
+from fitladder.approval.clock import format_utc
 from fitladder.errors import GoRefused
+from fitladder.orchestrator.approvals import audit_approvals
 from fitladder.orchestrator.beside import OnDisk, compare, load_phase_runs
 from fitladder.orchestrator.runs import FlowRun, create_run, flow_runs, resume_run, run_of_go, set_state
 from fitladder.orchestrator.setup import DEFAULT_SLOT, GPU_POOL
@@ -32,7 +34,8 @@ class Stage:
 
     prefect: Prefect
     launches: dict[str, FlowRun]
-    notes: dict[str, str]
+    notes: dict[str, str] = field(default_factory=dict)
+    runs: dict[str, FlowRun] = field(default_factory=dict)  # every other run that a story needs
 
     def experiment(self, story: str) -> str:
         return str(self.launches[story].parameters["experiment"])
@@ -45,23 +48,61 @@ class Stage:
 def stage(prefect_server: Prefect) -> Iterator[Stage]:
     prefect = prefect_server
     prefect.checkout.script(outcomes=["close:20"], delay_s=0.1)
-    with prefect.workers("cpu-launch", "gpu-phase"):
-        launches, notes = {}, {}
-        for story in ("go", "no_go", "wrong", "window"):
-            launches[story] = prefect.launch(prefect.case())
-        launches["late"] = prefect.launch(prefect.case(), wait_s=LATE_S)
-        launches["owned"] = prefect.launch(prefect.case(), requester="rosa")
-        stage = Stage(prefect, launches, notes)
-        waiting = prefect.approve(launches["go"])
-        with pytest.raises(GoRefused) as again:
-            resume_run(prefect.api, waiting, {})
-        notes["twice"] = str(again.value)
-        prefect.approve(launches["no_go"], verdict="NO-GO", notes="the plan is not what we agreed on")
-        _answer_wrongly(stage)
-        prefect.approve(launches["window"], allows_window=True)
-        prefect.approve(launches["owned"])
-        yield stage
+    prefect.need("cpu", "gpu")
+    launches = {"window": prefect.launch(prefect.case()), "go": prefect.launch(prefect.case())}
+    launches["owned"] = prefect.launch(prefect.case(), requester="rosa")
+    launches["no_go"] = prefect.launch(prefect.case())
+    launches["wrong"] = prefect.launch(prefect.case())
+    launches["late"] = prefect.launch(prefect.case(), wait_s=LATE_S)
+    stage = Stage(prefect, launches)
+    prefect.approve(launches["window"], allows_window=True)
+    waiting = prefect.approve(launches["go"])
+    with pytest.raises(GoRefused) as again:
+        resume_run(prefect.api, waiting, {})
+    stage.notes["twice"] = str(again.value)
+    prefect.approve(launches["owned"])
+    stage.runs["study"] = create_run(prefect.api, "study/study", {"name": "small"})
+    prefect.approve(launches["no_go"], verdict="NO-GO", notes="the plan is not what we agreed on")
+    _answer_wrongly(stage)
+    _tick_twice(stage)
+    _lend(stage)
+    _replay(stage)
+    yield stage
     prefect.settle()
+
+
+def _tick_twice(stage: Stage) -> None:
+    """Two ticks of the schedule, 6 s apart, once the approved phase lies with the agent."""
+    prefect, experiment = stage.prefect, stage.experiment("window")
+    stage.runs["delivered"] = prefect.wait(prefect.phase(experiment))
+    stage.notes["before the window"] = str(prefect.generated(experiment))
+    for number in (1, 2):
+        stage.runs[f"tick {number}"] = prefect.tick(after_s=6.0 * (number - 1))
+
+
+def _lend(stage: Stage) -> None:
+    """The owner's form, first without a name."""
+    prefect, experiment = stage.prefect, stage.experiment("owned")
+    stage.notes["without the owner"] = f"{stage.ended('owned').message} {prefect.phases(experiment)}"
+    [asked] = [
+        run
+        for run in flow_runs(prefect.api, "handoff")
+        if run.parameters["ask"]["experiment_id"] == experiment
+    ]
+    waiting = stage.runs["handoff"] = prefect.suspended(asked)
+    form = {"hands_over": True, "owner": OWNER, "expires": "2199-01-01T00:00:00Z", "signature": ""}
+    with pytest.raises(GoRefused):
+        resume_run(prefect.api, waiting, form | {"owner": ""})
+    resume_run(prefect.api, waiting, form)
+
+
+def _replay(stage: Stage) -> None:
+    """A used GO for another phase, and its launch once more."""
+    prefect = stage.prefect
+    first = stage.runs["first"] = prefect.wait(prefect.phase(stage.experiment("go")))
+    stage.runs["replayed"] = create_run(prefect.api, "phase/phase", {**first.parameters, "phase": "base"})
+    stage.runs["answered"] = launch = stage.ended("go")
+    set_state(prefect.api, launch, "SCHEDULED", "AwaitingRetry", "retried by hand")
 
 
 def _answer_wrongly(stage: Stage) -> None:
@@ -88,8 +129,8 @@ def _key(experiment: str, phase: str = "probe") -> BundleKey:
 
 def test_a_go_runs_one_phase_and_the_receipt_says_whose_it_was(stage: Stage) -> None:
     prefect, experiment = stage.prefect, stage.experiment("go")
-    assert stage.ended("go").state_name == "Completed"
-    phase = prefect.wait(prefect.phase(experiment))
+    assert stage.runs["answered"].state_name == "Completed"
+    phase = stage.runs["first"]
     assert phase.state_name == "Completed", phase.message
     assert prefect.kinds(experiment) == ["asked", "go"]
     standing = survey(prefect.checkout.house(), experiment)
@@ -101,9 +142,7 @@ def test_a_go_runs_one_phase_and_the_receipt_says_whose_it_was(stage: Stage) -> 
 
 
 def test_the_reviewer_gets_plan_and_numbers_and_the_phase_shows_itself(stage: Stage) -> None:
-    api, experiment = stage.prefect.api, stage.experiment("go")
-    stage.ended("go")
-    phase = stage.prefect.wait(stage.prefect.phase(experiment))
+    api, phase = stage.prefect.api, stage.runs["first"]
 
     def cards(run: FlowRun) -> list[tuple[str, str]]:
         found = api.find("/artifacts/filter", {"artifacts": {"flow_run_id": {"any_": [run.run_id]}}})
@@ -143,7 +182,6 @@ def test_a_requester_who_answers_alone_is_refused_after_the_form_was_taken(stage
 def test_case_23_two_answers_at_once_make_one_generation(stage: Stage) -> None:
     assert "not paused" in stage.notes["twice"]
     experiment = stage.experiment("go")
-    stage.prefect.wait(stage.prefect.phase(experiment))
     assert stage.prefect.generated(experiment) == ["probe@64"]
     assert stage.prefect.kinds(experiment) == ["asked", "go"]
 
@@ -152,7 +190,9 @@ def test_case_23_a_late_approval_is_refused_as_expired_and_recorded(stage: Stage
     prefect, experiment = stage.prefect, stage.experiment("late")
     waiting = stage.launches["late"]
     prefect.wait(waiting, lambda run: bool(prefect.kinds(experiment)))
-    time.sleep(LATE_S + 1)
+    [asked] = load_chain(chain_path(prefect.checkout.house().approvals, experiment), experiment)
+    while format_utc(datetime.now(UTC)) <= asked.statement["deadline"]:
+        time.sleep(0.2)
     with pytest.raises(GoRefused):
         resume_run(prefect.api, waiting, {"verdict": "GO"})
     assert prefect.wait(waiting, lambda run: run.state_type != "PAUSED").state_type == "FAILED"
@@ -163,32 +203,19 @@ def test_case_23_a_late_approval_is_refused_as_expired_and_recorded(stage: Stage
 
 def test_a_retried_launch_replays_its_answer_and_starts_nothing_again(stage: Stage) -> None:
     prefect, experiment = stage.prefect, stage.experiment("go")
-    launch = stage.ended("go")
-    first = prefect.wait(prefect.phase(experiment))
-    set_state(prefect.api, launch, "SCHEDULED", "AwaitingRetry", "retried by hand")
-    again = prefect.wait(launch)
+    again = prefect.wait(stage.launches["go"])
     assert again.state_type == "FAILED"  # its GO is used, its phase is done: nothing is due for this ask
     assert "GoRefused" in again.message
-    assert [run.run_id for run in prefect.phases(experiment)] == [first.run_id]
+    dispatched = {run.run_id for run in prefect.phases(experiment)} - {stage.runs["replayed"].run_id}
+    assert dispatched == {stage.runs["first"].run_id}
     assert prefect.generated(experiment) == ["probe@64"]
     assert prefect.kinds(experiment) == ["asked", "go"]
 
 
 def test_a_hand_off_is_waited_for_and_dispatches(stage: Stage) -> None:
     prefect, experiment = stage.prefect, stage.experiment("owned")
-    assert f"hand-off of {GPU_POOL} by {OWNER}" in stage.ended("owned").message
-    assert prefect.phases(experiment) == []
-    [asked] = [
-        run
-        for run in flow_runs(prefect.api, "handoff")
-        if run.parameters["ask"]["experiment_id"] == experiment
-    ]
-    waiting = prefect.suspended(asked)
-    form = {"hands_over": True, "owner": OWNER, "expires": "2199-01-01T00:00:00Z", "signature": ""}
-    with pytest.raises(GoRefused):
-        resume_run(prefect.api, waiting, form | {"owner": ""})
-    resume_run(prefect.api, waiting, form)
-    assert prefect.wait(waiting).state_type == "COMPLETED"
+    assert f"hand-off of {GPU_POOL} by {OWNER} []" in stage.notes["without the owner"]
+    assert prefect.wait(stage.runs["handoff"]).state_type == "COMPLETED"
     assert prefect.wait(prefect.phase(experiment)).state_name == "Completed"
     assert prefect.kinds(experiment) == ["asked", "go", "handoff"]
     assert prefect.generated(experiment) == ["probe@64"]
@@ -196,32 +223,34 @@ def test_a_hand_off_is_waited_for_and_dispatches(stage: Stage) -> None:
 
 def test_case_24_ticks_six_seconds_apart_take_an_approved_phase_once(stage: Stage) -> None:
     prefect, experiment = stage.prefect, stage.experiment("window")
-    stage.ended("window")
-    delivered = prefect.wait(prefect.phase(experiment))
-    assert delivered.state_name == "Delivered"
-    assert prefect.generated(experiment) == []
-    ticks = [create_run(prefect.api, "scheduled-phase/scheduled-phase", {})]
-    time.sleep(6)
-    ticks.append(create_run(prefect.api, "scheduled-phase/scheduled-phase", {}))
-    states = [prefect.wait(tick) for tick in ticks]
+    assert stage.runs["delivered"].state_name == "Delivered"
+    assert stage.notes["before the window"] == "[]"
+    states = [prefect.wait(stage.runs[f"tick {number}"]) for number in (1, 2)]
     assert sorted(state.state_name for state in states) == ["Completed", "Idle"], states
     assert prefect.generated(experiment) == ["probe@64"]
 
 
+def test_a_study_runs_through_its_deployment_and_is_verified(stage: Stage) -> None:
+    prefect = stage.prefect
+    ended = prefect.wait(stage.runs["study"])
+    assert ended.state_name == "Completed", ended.message
+    assert ended.message == "small: 3 runs, 1 of 1 cells complete"
+    assert (prefect.checkout.folder / "data" / "studies" / "small" / "receipt.json").exists()
+    found = prefect.api.find("/artifacts/filter", {"artifacts": {"flow_run_id": {"any_": [ended.run_id]}}})
+    assert "w12-none-p14-worst_case-n12" in next(card["data"] for card in found if card["key"] == "study")
+
+
 def test_a_replayed_go_is_refused_by_the_gpu_host(stage: Stage) -> None:
     prefect, experiment = stage.prefect, stage.experiment("go")
-    first = prefect.wait(prefect.phase(experiment))
-    for changes, want in (({"phase": "base"}, "FAILED"), ({}, "COMPLETED")):
-        run = create_run(prefect.api, "phase/phase", {**first.parameters, **changes})
-        ended = prefect.wait(run)
-        assert ended.state_type == want, ended.message
-    assert ended.state_name == "AlreadyDone"
+    ended = prefect.wait(stage.runs["replayed"])
+    assert ended.state_type == "FAILED"
+    assert "was used already" in ended.message
     assert prefect.generated(experiment) == ["probe@64"]
 
 
 def test_conflicts_between_prefect_and_disk_are_named(stage: Stage) -> None:
     prefect, experiment = stage.prefect, stage.experiment("go")
-    run = next(one for one in prefect.phases(experiment) if one.state_name == "Completed")
+    run = stage.runs["first"]
     go = str(run.parameters["go_sha256"])
     done, never = OnDisk(_key(experiment), "complete", go), OnDisk(_key(experiment), "not_run", None)
 
@@ -237,6 +266,28 @@ def test_conflicts_between_prefect_and_disk_are_named(stage: Stage) -> None:
     set_state(prefect.api, run, "RUNNING", "Running", "")
     assert "nobody on this host holds the root" in str(conflict(done))
     set_state(prefect.api, run, "COMPLETED", "Completed", "")
+
+
+def test_edited_or_shortened_approvals_contradict_what_was_dispatched(stage: Stage) -> None:
+    prefect, experiment = stage.prefect, stage.experiment("go")
+    runs = {
+        "launches": [stage.runs["answered"]],
+        "phases": [stage.runs["first"]],
+        "used": [str(stage.runs["first"].parameters["go_sha256"])],
+    }
+    chain = load_chain(chain_path(prefect.checkout.house().approvals, experiment), experiment)
+    assert audit_approvals(chain, **runs) == ()
+    late = chain[-1].model_copy(update={"recorded": "2031-01-01T00:00:00Z"})
+    [edited] = {*audit_approvals((*chain[:-1], late), **runs)}
+    assert f"got {late.sha256}, need {chain[-1].sha256}" in edited
+    assert "line 2 of the approvals is not what run" in edited
+    gone = audit_approvals(chain[:-1], **runs)
+    assert f"the GO {runs['used'][0]} of a preflight is not in the approvals" in gone
+    assert any("got nothing" in one for one in gone)
+    turned = chain[-1].model_copy(update={"kind": "no_go"})
+    assert any(
+        "ended as Completed, but the approvals say no_go" in x for x in audit_approvals((turned,), **runs)
+    )
 
 
 def test_the_device_is_free_when_nothing_runs(stage: Stage) -> None:

@@ -4,6 +4,7 @@ The whole life with the real engine is `make demo` itself.
 """
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -24,6 +25,8 @@ from scripted.house import (
     run_whole_phase,
 )
 from support.prefect_house import OWNER, Prefect
+
+from fitladder.phase.standing import survey
 
 
 def rehearse(
@@ -91,6 +94,8 @@ def test_an_ended_ladder_starts_neither_server_nor_engine(made: ScriptedHouse) -
     assert "every rung to 96 rejected" in done.stdout + done.stderr or "dvc" in done.stderr.lower()
     assert not (made.folder / ".prefect").exists()
     assert made.generated() == ["probe@64", "probe@96"]
+    shutil.rmtree(made.root)
+    refused(rehearse(made, EXPERIMENT), 6, "is gone", "probe@64 was begun", "make clean-demo")
 
 
 @pytest.mark.server
@@ -101,6 +106,7 @@ def test_ctrl_c_in_the_middle_of_a_generation_leaves_nothing_running(
     prefect.checkout.document["experiments"][experiment]["review"] = "self"
     prefect.checkout.register()
     prefect.checkout.script(outcomes=["close:20"], delay_s=20.0)
+    prefect.end_workers()  # the rehearsal brings its own
     process = subprocess.Popen(
         [sys.executable, "-m", "flows.rehearsal", experiment],
         cwd=prefect.checkout.folder,
@@ -132,8 +138,7 @@ def test_ctrl_c_in_the_middle_of_a_generation_leaves_nothing_running(
         assert time.monotonic() < deadline, left
         time.sleep(0.1)
     assert prefect.on_disk(experiment) == ["preflight.json"]
-    again = rehearse(prefect.checkout, experiment, environment=prefect.checkout.environment)
-    refused(again, 7, "preflight only", "clean-demo")
+    assert survey(prefect.checkout.house(), experiment).next.resumable == key_of("probe", 64, experiment)
     assert prefect.generated(experiment) == ["probe@64"]
     prefect.settle()
 

@@ -1,26 +1,31 @@
 """A real Prefect server, real workers and a scripted checkout with many small experiments.
 
-One server is shared by every test that needs one; each test uses an experiment of its own, so that none can
-see another's root or approvals.
+One server and its workers are shared by every test that needs them; each test uses an experiment of its own,
+so that none can see another's root or approvals.
 """
 
 import contextlib
 import json
 import os
+import shlex
+import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from scripted.house import EXPERIMENT, ROOT_VARIABLE, ScriptedHouse, filled, key_of, make_house
+from scripted.house import EXPERIMENT, ROOT, ROOT_VARIABLE, ScriptedHouse, filled, key_of, make_house
 
 from fitladder.approval.chain import chain_path, load_chain
 from fitladder.approval.form import ask_of_schema
+from fitladder.bundles.layout import place_of
 from fitladder.orchestrator.processes import (
     Child,
+    end_all,
     free_port,
+    start,
     start_server,
     start_worker,
     wait_healthy,
@@ -53,6 +58,31 @@ EXPERIMENTS = 24
 OWNER = "olga"  # owns the GPU pool; asks for nearly everything, so that only one launch needs her hand-off
 
 
+STUDY = """
+schema_version: 1
+study_id: small
+question: What does overcommit cost?
+backend: vllm-cpu
+model: {folder: tiny, load_format: dummy}
+engine_args: {dtype: float32, max_model_len: 512, max_num_batched_tokens: 2048}
+environment: {OMP_NUM_THREADS: "1"}
+sampling: {temperature: 0.6, top_p: 0.95, top_k: 20, run_seed: 2701}
+workload:
+  prompt_tokens: [100, 103, 98]
+  sampled_tokens: 200
+  warmup_tokens: 8
+  first_token_id: 3
+  last_token_id: 511
+cells:
+  - {width: 12, capture: none, pool_blocks: 14, admission: worst_case, samples: 12}
+comparisons: []
+repeats: 3
+engines_at_once: 1
+build_deadline_s: 60
+run_deadline_s: 60
+"""
+
+
 class Checkout(ScriptedHouse):
     """Like `ScriptedHouse`, with copies of its experiment: `case_00` and on, each with a root of its own."""
 
@@ -62,7 +92,7 @@ class Checkout(ScriptedHouse):
             f"{ROOT_VARIABLE}_{n:02d}": str(self.folder / "artifacts" / f"case_{n:02d}")
             for n in range(EXPERIMENTS)
         }
-        return super().environment | roots
+        return super().environment | roots | {"FITLADDER_ENGINE_PYTHON": str(self.folder / "cell-python")}
 
     def house(self) -> House:
         return House(self.folder, {**os.environ, **self.environment})
@@ -81,11 +111,24 @@ def make_checkout(folder: Path) -> Checkout:
         (inputs / name).symlink_to(inputs / EXPERIMENT)
     made = Checkout(folder, small.document)
     made.register()
+    _add_study(folder)
     deployments = folder / "prefect.yaml"
     text = deployments.read_text()
     assert "active: true" in text
     deployments.write_text(text.replace("active: true", "active: false"))  # ticks are each test's own
     return made
+
+
+def _add_study(folder: Path) -> None:
+    """`data/studies/small`, whose cells are scripted."""
+    study = folder / "data" / "studies" / "small" / "study.yaml"
+    study.parent.mkdir(parents=True)
+    study.write_text(STUDY)
+    (folder / "cells.json").write_text("{}")
+    cell = shlex.join([sys.executable, str(ROOT / "tests" / "unit" / "study" / "scripted_cell.py")])
+    python = folder / "cell-python"  # called as PYTHON -m MODULE REQUEST EVENTS_FD
+    python.write_text(f'#!/bin/sh\nexec {cell} {folder}/cells.log {folder}/cells.json "$3" "$4"\n')
+    python.chmod(0o755)
 
 
 @dataclass
@@ -98,6 +141,8 @@ class Prefect:
     server: Child
     api: PrefectApi
     cases: int = 0
+    asks: int = 0
+    children: dict[str, Child] = field(default_factory=dict)  # workers by name
 
     def case(self) -> str:
         """An experiment that no test has touched."""
@@ -112,8 +157,32 @@ class Prefect:
         self.server, self.api = start_server(self.home, self.port, os.environ)
         wait_healthy(self.server, self.api)
 
-    def worker(self, pool: str, name: str) -> Child:
-        """A fresh worker; the caller ends it."""
+    def need(self, *names: str) -> None:
+        """A live worker of each name: `cpu...` for launches, `gpu...` for phases."""
+        for name in names:
+            child = self.children.get(name)
+            if child is None or child.process.poll() is not None:
+                self.children[name] = self._worker(CPU_POOL if name.startswith("cpu") else GPU_POOL, name)
+
+    def agent(self, name: str) -> str:
+        """A worker for phases by `fitladder agent` itself; returns what it says before it becomes one."""
+        log = self.home / f"{name}.log"
+        command = [sys.executable, "-c", "from fitladder.cli import main; main()", "agent", "--name", name]
+        environment = self._environment(GPU_POOL)
+        self.children[name] = start(name, command, environment, log, self.checkout.folder)
+        deadline = time.monotonic() + 60
+        while "agent of" not in (said := log.read_text()):
+            self.children[name].check_alive()
+            assert time.monotonic() < deadline, said
+            time.sleep(0.1)
+        return said
+
+    def end_workers(self, patience_s: float = 20.0) -> None:
+        """No worker is left."""
+        end_all(tuple(self.children.values()), patience_s)
+        self.children.clear()
+
+    def _environment(self, pool: str) -> dict[str, str]:
         environment = worker_environment(
             {**os.environ, **self.checkout.environment},
             self.api,
@@ -121,22 +190,11 @@ class Prefect:
             work_pool=pool,
             slot=DEFAULT_SLOT,
         )
-        environment["PREFECT_HOME"] = str(self.home)
-        return start_worker(
-            pool, name, 6, environment, log=self.home / f"{name}.log", checkout=self.checkout.folder
-        )
+        return environment | {"PREFECT_HOME": str(self.home)}
 
-    @contextlib.contextmanager
-    def workers(self, *names: str) -> Iterator[dict[str, Child]]:
-        """A worker for each name: `cpu...` for launches, `gpu...` for phases."""
-        started: dict[str, Child] = {}
-        try:
-            for name in names:
-                started[name] = self.worker(CPU_POOL if name.startswith("cpu") else GPU_POOL, name)
-            yield started
-        finally:
-            for child in started.values():
-                child.end(15.0)
+    def _worker(self, pool: str, name: str) -> Child:
+        log, environment = self.home / f"{name}.log", self._environment(pool)
+        return start_worker(pool, name, 6, environment, log=log, checkout=self.checkout.folder)
 
     def launch(self, experiment: str, phase: str = "probe", budget: int = 64, **more: Any) -> FlowRun:
         parameters = {
@@ -147,6 +205,16 @@ class Prefect:
             "hands_on": False,
         }
         return create_run(self.api, "launch/launch", parameters | more)
+
+    def tick(self, *, after_s: float) -> FlowRun:
+        """A tick of the schedule, so many seconds from now."""
+        due = (datetime.now(UTC) + timedelta(seconds=after_s)).isoformat()
+        found = self.api.read("/deployments/name/scheduled-phase/scheduled-phase")
+        state = {"type": "SCHEDULED", "state_details": {"scheduled_time": due}}
+        answer = self.api.request(
+            "POST", f"/deployments/{found['id']}/create_flow_run", {"parameters": {}, "state": state}
+        )
+        return read_run(self.api, answer.body["id"])
 
     def wait(
         self, run: FlowRun, until: Callable[[FlowRun], bool] = lambda run: run.is_final, limit_s: float = 90.0
@@ -160,7 +228,7 @@ class Prefect:
             assert time.monotonic() < deadline, (
                 f"{now.flow} {now.name} is still {now.state_name}: {now.message}"
             )
-            time.sleep(0.15)
+            time.sleep(0.25)
 
     def suspended(self, run: FlowRun) -> FlowRun:
         """The launch, or hand-off, once it waits for its form."""
@@ -183,10 +251,13 @@ class Prefect:
         resume_run(self.api, waiting, self.form(waiting, **changes))
         return waiting
 
-    def approved_phase(self, experiment: str) -> FlowRun:
+    def approved_phase(self, experiment: str, *, resume: bool = False) -> FlowRun:
         """A dispatched probe, its GO recorded by the core: for tests of what happens from there on."""
-        house, key = self.checkout.house(), key_of("probe", 64, experiment)
-        ask = open_ask(house, key, ask_id="core", requester=OWNER, now=datetime.now(UTC), wait_s=3600)
+        house, key, now = self.checkout.house(), key_of("probe", 64, experiment), datetime.now(UTC)
+        self.asks += 1
+        ask = open_ask(
+            house, key, ask_id=f"core-{self.asks}", requester=OWNER, now=now, wait_s=3600, resume=resume
+        )
         decide(house, ask, filled(ask), datetime.now(UTC))
         ready = check_ready(house, ask, GPU_POOL, datetime.now(UTC))
         return create_run(self.api, "phase/phase", {**ready.parameters, "hands_on": False})
@@ -203,10 +274,10 @@ class Prefect:
             time.sleep(0.1)
         empty_slot(self.api, DEFAULT_SLOT)
 
-    def generating(self, experiment: str) -> None:
-        """Return once the experiment's engine was told to generate."""
+    def generating(self, experiment: str, times: int = 1) -> None:
+        """Return once the experiment's engines were told to generate so often."""
         deadline = time.monotonic() + 60
-        while not self.generated(experiment):
+        while len(self.generated(experiment)) < times:
             assert time.monotonic() < deadline, f"{experiment} never generated"
             time.sleep(0.1)
 
@@ -241,9 +312,10 @@ class Prefect:
         """`phase@budget` of every generation of one experiment that was begun."""
         return [line.partition("/")[2] for line in self.checkout.lines() if line.startswith(f"{experiment}/")]
 
-    def on_disk(self, experiment: str, phase: str = "probe", budget: int = 64) -> list[str]:
-        """File names of a bundle."""
-        folder = self.checkout.folder / "artifacts" / experiment / f"think_{budget}" / phase
+    def on_disk(self, experiment: str, attempt: int = 1) -> list[str]:
+        """File names of a probe's bundle."""
+        place = place_of(key_of("probe", 64, experiment), attempt)
+        folder = self.checkout.folder / "artifacts" / experiment / place
         return sorted(os.listdir(folder)) if folder.exists() else []
 
 
@@ -269,4 +341,5 @@ def open_prefect(folder: Path) -> Iterator[Prefect]:
         deploy(checkout.house(), api, home / "deploy.log")
         yield shared
     finally:
+        shared.end_workers()
         shared.server.end(15.0)

@@ -42,17 +42,17 @@ def close_dead_runs(api: PrefectApi, house: House) -> tuple[Closed, ...]:
     if not open_runs:
         return ()
     proofs = _proofs(house, {run.parameters.get("experiment") for run in open_runs})
-    closed = [
-        Closed(run, *proof) for run in open_runs if (proof := proofs.get(run.run_id) or proofs.get(_go(run)))
-    ]
+    closed = [Closed(run, *proof) for run in open_runs if (proof := _proof(proofs, run))]
     for one in closed:
         state_type = "COMPLETED" if one.state_name == "Completed" else "CRASHED"
         set_state(api, one.run, state_type, one.state_name, one.why)
     return tuple(closed)
 
 
-def _go(run: FlowRun) -> Any:
-    return run.parameters.get("go_sha256")
+def _proof(proofs: Mapping[Any, tuple[str, str]], run: FlowRun) -> tuple[str, str] | None:
+    """A receipt says more than a dead process, and that more than a preflight."""
+    of_go, of_process = proofs.get(run.parameters.get("go_sha256")), proofs.get(run.run_id)
+    return of_go if of_go and of_go[0] == "Completed" else of_process or of_go
 
 
 def _proofs(house: House, asked: set[Any]) -> Mapping[Any, tuple[str, str]]:
