@@ -115,6 +115,29 @@ def test_what_the_engine_says_becomes_the_line(start, script, message):
     assert engine.stop() != 0
 
 
+def test_rows_that_are_not_the_bytes_reported_are_no_result(start, tmp_path):
+    tampering = [sys.executable, "-c", TAMPERING, str(SCRIPTED)]
+    request = load_request(SCRIPTED / "request.json").model_copy(
+        update={"samples_path": str(tmp_path / "samples.parquet")}
+    )
+    with (
+        EngineProcess.start(request, command=tampering, log_path=tmp_path / "engine.log") as engine,
+        pytest.raises(EngineFailed, match="rows are not the bytes that it reported"),
+    ):
+        run(engine)
+
+
+TAMPERING = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from engine import Script, ScriptedEngine
+from fitladder.engine import child
+write = child._write_durably
+child._write_durably = lambda path, data: write(path, data[:-1])
+sys.exit(child.serve(lambda request: ScriptedEngine(request, Script()), sys.argv[-2:]))
+"""
+
+
 def test_facts_of_another_shape_are_refused(start):
     with start(facts={"num_blocks": 7}) as engine:
         assert engine.wait_facts(30)[0].num_blocks == 7

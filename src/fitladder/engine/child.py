@@ -108,7 +108,6 @@ def _run(
             "done",
             samples_path=request.samples_path,
             samples_sha256=sha256_bytes(data),
-            samples_bytes=len(data),
             rows=len(generation.rows),
             metadata=generation.metadata.model_dump(mode="json"),
         )

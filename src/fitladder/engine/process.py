@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from fitladder.canonical import parse_model
+from fitladder.canonical import parse_model, sha256_file
 from fitladder.engine.base import EngineFacts, Progress, RuntimeFacts
 from fitladder.engine.environment import child_environment
 from fitladder.engine.failure import describe_exit, log_cause
@@ -37,20 +37,22 @@ class GenerationResult:
 
     samples_path: Path
     samples_sha256: str
-    samples_bytes: int
     rows: int
     metadata: GenerationMetadata
 
 
-def engine_command(python: Path) -> list[str]:
-    """Command of the real engine in the environment of `python`. Raises EnvironmentNotReady without one."""
+def engine_command(python: Path, module: str = "fitladder.engine.vllm") -> list[str]:
+    """Command of an engine process in the environment of `python`, by default of the one that runs a phase.
+
+    Raises EnvironmentNotReady without one.
+    """
     if not python.is_file():
         raise EnvironmentNotReady(
             "no Python of the engine environment",
             got=python,
             do="run `make setup` or set FITLADDER_ENGINE_PYTHON",
         )
-    return [str(python), "-P", "-m", "fitladder.engine.vllm"]  # -P: nothing is imported from where we stand
+    return [str(python), "-P", "-m", module]  # -P: nothing is imported from where we stand
 
 
 class EngineProcess:
@@ -107,7 +109,10 @@ class EngineProcess:
         return facts, runtime
 
     def generate(self, on_progress: Callable[[int, Progress], None], deadline_s: float) -> GenerationResult:
-        """Say generate, hand progress (stage, counts) on, return when the rows are written."""
+        """Say generate, hand progress (stage, counts) on, return when the rows are written.
+
+        Raises EngineFailed on a crash, a refusal, past the deadline, or on rows of another digest than told.
+        """
         self._say("generate")
         until = time.monotonic() + deadline_s
         while True:
@@ -118,10 +123,12 @@ class EngineProcess:
                 continue
             if event["event"] != "done":
                 raise self._failed(f"the engine said {event['event']!r} while generating")
+            path, told = Path(event["samples_path"]), event["samples_sha256"]
+            if not path.is_file() or sha256_file(path) != told:
+                raise self._failed("the engine's rows are not the bytes that it reported")
             return GenerationResult(
-                samples_path=Path(event["samples_path"]),
-                samples_sha256=event["samples_sha256"],
-                samples_bytes=event["samples_bytes"],
+                samples_path=path,
+                samples_sha256=told,
                 rows=event["rows"],
                 metadata=parse_model(
                     GenerationMetadata, event["metadata"], where="engine metadata", error=EngineFailed

@@ -17,7 +17,7 @@ from fitladder.engine.generation import GenerationMetadata
 from fitladder.engine.overrides import Overrides, override
 from fitladder.engine.process import EngineProcess
 from fitladder.engine.request import EngineRequest
-from fitladder.errors import EngineFailed, FitladderError, GateRefused, UsageError
+from fitladder.errors import EngineFailed, FitladderError, UsageError
 from fitladder.gates.context import check_context, longest_prompt
 from fitladder.gates.cuda_graphs import check_cuda_graphs
 from fitladder.gates.kv_fit import check_kv_fit
@@ -182,7 +182,5 @@ def _finding(name: str, gate: Callable[[], GateRecord] | None) -> GateFinding:
         return GateFinding(gate=name, passed=False)
     try:
         return GateFinding(gate=name, passed=True, numbers=gate().numbers)
-    except GateRefused as refusal:
-        return GateFinding(gate=name, passed=False, refusal=str(refusal))
-    except FitladderError as refusal:  # a figure that could not even be read says no as well
+    except FitladderError as refusal:  # a gate's, or of a figure that could not even be read
         return GateFinding(gate=name, passed=False, refusal=str(refusal))

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fitladder.engine.base import Progress
-from fitladder.engine.process import EngineProcess
-from fitladder.errors import EnvironmentNotReady
+from fitladder.engine.process import EngineProcess, engine_command
 from fitladder.study.plan import Kind
 
 __all__ = ["CellProcess", "Measured", "cell_command"]
@@ -25,11 +24,7 @@ class Measured:
 
 def cell_command(python: Path) -> list[str]:
     """Command of a cell in the environment of `python`. Raises EnvironmentNotReady without one."""
-    if not python.is_file():
-        raise EnvironmentNotReady(
-            "no Python of the engine environment", got=python, do="run `make setup` or say --engine-python"
-        )
-    return [str(python), "-m", "fitladder.study.child"]
+    return engine_command(python, "fitladder.study.child")
 
 
 class CellProcess(EngineProcess):

@@ -11,6 +11,7 @@ from pydantic import Field
 from fitladder.canonical import parse_model, read_json
 from fitladder.engine.base import SampleRequest
 from fitladder.engine.request import ProcessRequest
+from fitladder.engine.sampling import explicit_parameters
 from fitladder.errors import EngineFailed
 from fitladder.study.plan import Cell, Study, StudySampling, Workload
 
@@ -30,23 +31,10 @@ class CellRequest(ProcessRequest):
 
     def parameters(self) -> dict[str, Any]:
         """Keyword arguments of `SamplingParams` for every request: nothing but its length ends a sample."""
-        return {
-            "n": 1,
-            "temperature": self.sampling.temperature,
-            "top_p": self.sampling.top_p,
-            "top_k": self.sampling.top_k,
-            "min_p": 0.0,
-            "presence_penalty": 0.0,
-            "frequency_penalty": 0.0,
-            "repetition_penalty": 1.0,
-            "min_tokens": 0,
-            "ignore_eos": True,
-            "stop": None,
-            "stop_token_ids": [],
-            "detokenize": False,
-            "logprobs": None,
-            "prompt_logprobs": None,
-        }
+        drawn = self.sampling
+        return explicit_parameters(
+            temperature=drawn.temperature, top_p=drawn.top_p, top_k=drawn.top_k, stop_token_ids=()
+        )
 
     def requests(self, max_tokens: int) -> list[SampleRequest]:
         """The cell's samples."""
