@@ -4,9 +4,9 @@ Inputs lie in `data/inputs/<experiment>/<name>.json`; identity is the SHA-256 in
 place. Absent or different ones make only what needs them refuse.
 """
 
+import http.client
 import os
 import tempfile
-import urllib.error
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,7 +69,8 @@ def load_input(data_dir: Path, experiment: Experiment, name: InputName) -> bytes
 def fetch_inputs(data_dir: Path, experiment: Experiment, source: str) -> tuple[InputState, ...]:
     """Copy each absent or wrong input from folder or URL `source` (`<source>/<name>.json`), verified first.
 
-    Nothing is written unless its bytes are the registered ones; right inputs are left alone.
+    Nothing is written unless its bytes are the registered ones; right inputs are left alone. Raises
+    InputRefused on a source that cannot be read, is over 64 MiB, or holds other bytes.
     """
     for state in survey_inputs(data_dir, experiment):
         if state.right:
@@ -94,7 +95,7 @@ def _read(origin: str) -> bytes:
                 data: bytes = response.read(MAX_INPUT_BYTES + 1)
         else:
             data = Path(origin).read_bytes()
-    except (OSError, urllib.error.URLError, ValueError) as error:
+    except (OSError, http.client.HTTPException, ValueError) as error:
         raise InputRefused(f"{origin} cannot be read", got=error, do="name the source with --from") from error
     if len(data) > MAX_INPUT_BYTES:
         raise InputRefused(f"{origin} is too large", got="over 64 MiB", need="a registered input")

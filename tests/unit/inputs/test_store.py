@@ -37,6 +37,21 @@ def test_fetched_inputs_load(tmp_path: Path, experiment: Experiment, source: Pat
     assert load_input(tmp_path / "data", experiment, "tasks") == b"tasks\n"
 
 
+@pytest.mark.parametrize("source", ["http://no host/x", "http://127.0.0.1:0", "file:///no/such", "/no/such"])
+def test_an_unreadable_source_is_one_line(tmp_path: Path, experiment: Experiment, source: str) -> None:
+    with pytest.raises(InputRefused, match=r"tasks\.json cannot be read: got .*--from"):
+        fetch_inputs(tmp_path, experiment, source)
+
+
+def test_a_source_over_the_limit_is_refused(
+    tmp_path: Path, experiment: Experiment, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fitladder.inputs.store.MAX_INPUT_BYTES", 5)
+    for scheme in ("", "file://"):
+        with pytest.raises(InputRefused, match=r"tasks\.json is too large"):
+            fetch_inputs(tmp_path, experiment, scheme + str(source))
+
+
 def test_absent_names_the_command(tmp_path: Path, experiment: Experiment) -> None:
     with pytest.raises(InputRefused, match=r"absent.*fitladder inputs fetch qwen35_4b"):
         load_input(tmp_path, experiment, "tasks")
