@@ -11,21 +11,14 @@ import typer
 
 from fitladder.bundles.tree import tree_sha256
 from fitladder.canonical import sha256_file
-from fitladder.commands.options import Json, print_json
+from fitladder.commands.options import DEFAULT_ENGINE_PYTHON, EnginePython, Json, print_json
 from fitladder.engine.failure import last_cause
 from fitladder.engine.geometry_model import write_geometry_model
 from fitladder.errors import EnvironmentNotReady, FitladderError, InputRefused, UsageError
 
-__all__ = ["EnginePython", "app"]
+__all__ = ["app"]
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, no_args_is_help=True)
-EnginePython = Annotated[
-    Path,
-    typer.Option(
-        "--engine-python", envvar="FITLADDER_ENGINE_PYTHON", help="Python of the engine environment."
-    ),
-]
-DEFAULT_ENGINE_PYTHON = Path(".venv-vllm/bin/python")
 _KINDS: dict[str, type[FitladderError]] = {
     error.__name__: error for error in (EnvironmentNotReady, InputRefused, UsageError)
 }

@@ -14,11 +14,18 @@ from rich.table import Table
 
 from fitladder.report.words import visible
 
-__all__ = ["DataDir", "Json", "Params", "print_json", "print_table"]
+__all__ = ["DEFAULT_ENGINE_PYTHON", "DataDir", "EnginePython", "Json", "Params", "print_json", "print_table"]
 
 Params = Annotated[Path, typer.Option("--params", help="The registry of experiments.")]
 DataDir = Annotated[Path, typer.Option("--data", help="The folder of inputs, bundles and audits.")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON document for programs; none on a refusal.")]
+EnginePython = Annotated[
+    Path,
+    typer.Option(
+        "--engine-python", envvar="FITLADDER_ENGINE_PYTHON", help="Python of the engine environment."
+    ),
+]
+DEFAULT_ENGINE_PYTHON = Path(".venv-vllm/bin/python")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 

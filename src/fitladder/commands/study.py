@@ -5,7 +5,14 @@ from typing import Annotated, Any
 
 import typer
 
-from fitladder.commands.options import DataDir, Json, print_json, print_table
+from fitladder.commands.options import (
+    DEFAULT_ENGINE_PYTHON,
+    DataDir,
+    EnginePython,
+    Json,
+    print_json,
+    print_table,
+)
 from fitladder.errors import EngineFailed
 from fitladder.study.bundle import VerifiedStudy, verify_study
 from fitladder.study.process import cell_command
@@ -24,12 +31,7 @@ def run(
     name: Name,
     *,
     data: DataDir = Path("data"),
-    engine_python: Annotated[
-        Path,
-        typer.Option(
-            "--engine-python", envvar="FITLADDER_ENGINE_PYTHON", help="Python of the engine environment."
-        ),
-    ] = Path(".venv-vllm/bin/python"),
+    engine_python: EnginePython = DEFAULT_ENGINE_PYTHON,
     models: Annotated[Path, typer.Option(help="Where a study's model folder is looked for.")] = Path(
         "models"
     ),

@@ -244,11 +244,9 @@ def test_people_read_that_unresolved_is_no_proof(tmp_path: Path, capsys: pytest.
 
 def test_the_command_line(tmp_path: Path) -> None:
     path = _write(tmp_path / "x.jsonl", [{"id": "z", "token_ids": LOOP}])
-    words = [sys.executable, "-m", "fitladder", "audit", str(path), "--column", "token_ids", "--json"]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    if "No module named fitladder.__main__" in done.stderr:
-        words[1:3] = ["-c", "from fitladder.cli import main; main()"]
-        done = subprocess.run(words, capture_output=True, text=True, check=True)
+    start = [sys.executable, "-c", "from fitladder.cli import main; main()"]
+    words = [*start, "audit", str(path), "--column", "token_ids", "--json"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
     assert json.loads(done.stdout)["samples"][0]["period_tokens"] == 5
     torn = tmp_path / "torn.jsonl"
     torn.write_text('{"id":"z"')

@@ -1,28 +1,45 @@
 """`fitladder model` and `fitladder rehearse` as typed: exit codes, one-line refusals, JSON for programs."""
 
 import json
-import os
-import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from fitladder.cli import main
 
 ROOT = Path(__file__).parents[3]
 SMALL = "smollm2_135m_cpu_rehearsal"
 
 
-def fitladder(*words, cwd=ROOT, **environment):
-    return subprocess.run(
-        [sys.executable, "-c", "from fitladder.cli import main; main()", *words],
-        cwd=cwd,
-        env=os.environ | environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+class Run(NamedTuple):
+    returncode: int
+    stdout: str
+    stderr: str
 
 
-def test_weightless_folder_and_its_digest(tmp_path):
+@pytest.fixture
+def fitladder(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Run]:
+    """The command line at the root of this checkout, without the second that a new interpreter takes."""
+
+    def run(*words: str, **environment: str) -> Run:
+        with monkeypatch.context() as here:
+            here.chdir(ROOT)
+            here.setattr(sys, "argv", ["fitladder", *words])
+            for name in ("FITLADDER_ENGINE_COMMAND", "FITLADDER_ENGINE_PYTHON"):
+                here.delenv(name, raising=False)
+            for name, value in environment.items():
+                here.setenv(name, value)
+            with pytest.raises(SystemExit) as ended:
+                main()
+        return Run(int(ended.value.code or 0), *capsys.readouterr())
+
+    return run
+
+
+def test_weightless_folder_and_its_digest(fitladder, tmp_path):
     out = tmp_path / "model"
     assert fitladder("model", "weightless", "qwen3-4b", "--out", str(out)).returncode == 0
     shown = json.loads(fitladder("model", "digest", str(out), "--json").stdout)
@@ -32,7 +49,7 @@ def test_weightless_folder_and_its_digest(tmp_path):
     assert changed["folder_sha256"] != shown["folder_sha256"]
 
 
-def test_conversion_without_an_engine_environment_is_one_line(tmp_path):
+def test_conversion_without_an_engine_environment_is_one_line(fitladder, tmp_path):
     run = fitladder(
         "model",
         "convert",
@@ -48,7 +65,7 @@ def test_conversion_without_an_engine_environment_is_one_line(tmp_path):
     assert not (tmp_path / "m").exists()
 
 
-def test_a_converter_that_answers_nothing_is_one_line(tmp_path):
+def test_a_converter_that_answers_nothing_is_one_line(fitladder, tmp_path):
     run = fitladder(
         "model", "convert", "smollm2-135m", "--out", str(tmp_path / "m"), "--engine-python", "/bin/false"
     )
@@ -56,7 +73,7 @@ def test_a_converter_that_answers_nothing_is_one_line(tmp_path):
     assert "ended with 1" in run.stderr
 
 
-def test_rehearsal_exit_codes_and_report(tmp_path):
+def test_rehearsal_exit_codes_and_report(fitladder, tmp_path):
     engine = f"{sys.executable} {ROOT / 'tests/scripted/engine.py'}"
     script = tmp_path / "script.json"
     script.write_text(json.dumps({"facts": {"engine_version": "0.32.0"}}))
@@ -72,7 +89,7 @@ def test_rehearsal_exit_codes_and_report(tmp_path):
     assert "not GO-able" in bad.stdout
 
 
-def test_rehearsal_of_what_is_not_registered_is_one_line():
+def test_rehearsal_of_what_is_not_registered_is_one_line(fitladder):
     for words in (("no_such", "--rung=384"), (SMALL, "--rung=1")):
         run = fitladder("rehearse", *words)
         assert run.returncode in (2, 3)

@@ -95,7 +95,7 @@ def test_a_failed_warm_up_is_a_failed_cell(study_file: Path, host: Hosts) -> Non
 
 
 def test_a_hanging_run_ends_at_its_deadline(study_file: Path, host: Hosts, tmp_path: Path) -> None:
-    study_file.write_text(study_file.read_text().replace("run_deadline_s: 60", "run_deadline_s: 3"))
+    study_file.write_text(study_file.read_text().replace("run_deadline_s: 60", "run_deadline_s: 2"))
     measured = run_study(study_file, host({BARE: {"hang": 2}}))
     [failure] = measured.failures
     assert failure.cell == BARE
