@@ -22,7 +22,16 @@ KIND_WORDS = {
 
 def approval_lines(data_dir: Path, experiment_id: str, phases: tuple[PhaseView, ...]) -> tuple[Approval, ...]:
     """Every entry of the verified chain, oldest first. Raises GoRefused on a broken one."""
-    used = {phase.go_sha256: phase.label for phase in phases if phase.go_sha256}
+    used = {
+        attempt.go_sha256: f"{phase.label}, attempt {attempt.number}, interrupted"
+        for phase in phases
+        for attempt in phase.interrupted
+        if attempt.go_sha256
+    } | {
+        phase.go_sha256: f"{phase.label}, attempt {phase.attempt}" if phase.interrupted else phase.label
+        for phase in phases
+        if phase.go_sha256
+    }
     path = chain_path(data_dir / "approvals", experiment_id)
     return tuple(_line(entry, used) for entry in load_chain(path, experiment_id))
 

@@ -144,11 +144,18 @@ def _answers(found: Answers) -> list[Block]:
 
 def artifacts_section(view: ExperimentView) -> Section:
     """Every file by size and hash, and what to type to prove this page."""
-    rows = [
-        (phase.label, item.name, byte_size(item.bytes), item.sha256)
-        for phase in view.phases
-        for item in phase.files
-    ]
+    rows = []
+    for phase in view.phases:
+        rows += [
+            (
+                f"{phase.label}, attempt {one.number}, interrupted",
+                one.preflight.name,
+                byte_size(one.preflight.bytes),
+                one.preflight.sha256,
+            )
+            for one in phase.interrupted
+        ]
+        rows += [(phase.label, item.name, byte_size(item.bytes), item.sha256) for item in phase.files]
     rows += [(phase.label, "audit", "", phase.audit_sha256) for phase in view.phases if phase.audit_sha256]
     rows += [("experiment", item.name, byte_size(item.bytes), item.sha256) for item in view.files]
     blocks: list[Block] = [

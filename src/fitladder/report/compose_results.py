@@ -23,11 +23,14 @@ __all__ = ["audit_section", "glance_section", "share_sentence", "timeline_words"
 
 def glance_section(view: ExperimentView) -> Section:
     """One table row a phase, then the pictures."""
+    rows = list(zip(GLANCE_ROWS, *(_glance_column(phase, view) for phase in view.phases), strict=True))
+    if any(phase.interrupted for phase in view.phases):
+        rows.insert(1, ("Attempt", *map(_attempt, view.phases)))
     blocks: list[Block] = [
         Table(
             "Every phase of every registered rung",
             ("figure", *(phase.label for phase in view.phases)),
-            tuple(zip(GLANCE_ROWS, *(_glance_column(phase, view) for phase in view.phases), strict=True)),
+            tuple(rows),
             row_headers=True,
         )
     ]
@@ -94,6 +97,12 @@ def _glance_column(phase: PhaseView, view: ExperimentView) -> tuple[str, ...]:
         count(made.preemptions) if made else unmade,
         _outcome(phase, audit, view),
     )
+
+
+def _attempt(phase: PhaseView) -> str:
+    if phase.state == "not run":
+        return NOT_RUN
+    return f"{phase.attempt} ({len(phase.interrupted)} interrupted)" if phase.interrupted else "1"
 
 
 def _outcome(phase: PhaseView, audit: Termination | None, view: ExperimentView) -> str:
@@ -192,6 +201,7 @@ def audit_section(view: ExperimentView) -> Section:
     groups = []
     for phase in view.phases:
         blocks.append(Heading(f"{phase.label[0].upper()}{phase.label[1:]}"))
+        blocks += _attempts(phase)
         if phase.termination is None:
             blocks.append(Callout(_why_no_audit(phase), "open"))
             continue
@@ -201,6 +211,27 @@ def audit_section(view: ExperimentView) -> Section:
         largest = view.complete[0].termination
         blocks.append(FigureBlock((period_chart(groups, largest.max_period_tokens if largest else 0),)))
     return Section("audit", "Audit, rung by rung", tuple(blocks))
+
+
+def _attempts(phase: PhaseView) -> list[Block]:
+    """Nothing for a phase that was begun once."""
+    if not phase.interrupted:
+        return []
+    return [
+        Callout(
+            f"This is attempt {phase.attempt}, in {phase.folder}. It began at the first row under its own "
+            "GO; no row of an interrupted attempt was kept, and each of their GOs is used.",
+            "note",
+        ),
+        Table(
+            f"Interrupted attempts at the {phase.label}, as its preflight names them",
+            ("attempt", "folder", "preflight, SHA-256", "GO, SHA-256"),
+            tuple(
+                (str(one.number), one.folder, one.preflight.sha256, one.go_sha256 or NOT_RECORDED)
+                for one in phase.interrupted
+            ),
+        ),
+    ]
 
 
 def _why_no_audit(phase: PhaseView) -> str:

@@ -37,7 +37,9 @@ def _decision(experiment: Experiment, phase: PhaseView) -> Decision:
             phase.label,
             "interrupted" if stopped else "preflight only",
             "the live gates passed; the phase ended before any row" if stopped else "begun, no receipt",
-            "nothing; the experiment was stopped" if stopped else "nothing until it has a receipt",
+            "nothing; the experiment was stopped"
+            if stopped
+            else "nothing until it has a receipt; interrupted, it is begun again under a fresh GO",
         )
     broken = [
         f"{share.name} {share.count} of {share.total}, ceiling {share.ceiling_text}"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 __all__ = [
+    "Attempt",
     "Capacity",
     "FileEntry",
     "Gate",
@@ -146,8 +147,18 @@ class FileEntry:
 
 
 @dataclass(frozen=True)
+class Attempt:
+    """An interrupted attempt at a phase that was begun again: no row of it was kept, its GO is used."""
+
+    number: int
+    folder: str  # below the artifact root
+    preflight: FileEntry
+    go_sha256: str | None
+
+
+@dataclass(frozen=True)
 class PhaseView:
-    """One phase at one rung."""
+    """One phase at one rung: its newest attempt, and those before it."""
 
     thinking_budget_tokens: int
     phase: str
@@ -167,6 +178,13 @@ class PhaseView:
     binding_sha256: str | None = None
     audit_sha256: str | None = None
     flags: tuple[str, ...] = ()
+    folder: str | None = None  # below the artifact root
+    interrupted: tuple[Attempt, ...] = ()  # attempts before this one, oldest first
+
+    @property
+    def attempt(self) -> int:
+        """1 for a phase that was never begun before."""
+        return len(self.interrupted) + 1
 
     @property
     def label(self) -> str:

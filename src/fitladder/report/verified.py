@@ -4,6 +4,7 @@ Every byte of the bundles is checked before a number of them is shown; audits mu
 today's rule. Reads below the data folder only, decodes no text.
 """
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from fitladder.protocol.experiment import PHASES, Experiment, Phase
 from fitladder.protocol.key import BundleKey
 from fitladder.report.shares import share_of_rate
 from fitladder.report.view import (
+    Attempt,
     Capacity,
     FileEntry,
     Gate,
@@ -44,11 +46,16 @@ def verified_phases(
     data_dir: Path, experiment: Experiment, root: VerifiedRoot | None
 ) -> tuple[PhaseView, ...]:
     """Every phase that ran or was begun, and each rung's probe even where it did not, in ladder order."""
-    found: dict[tuple[int, str], PhaseView] = {}
     begun: tuple[VerifiedBundle | VerifiedPreflight, ...] = (*root.preflights, *root.bundles) if root else ()
-    for one in begun:
-        view = _phase(data_dir, experiment, one)
-        found[view.thinking_budget_tokens, view.phase] = view
+    attempts: dict[BundleKey, list[VerifiedBundle | VerifiedPreflight]] = {}
+    for one in sorted(begun, key=lambda one: one.preflight.attempt):
+        attempts.setdefault(one.key, []).append(one)
+    found = {
+        (key.thinking_budget_tokens, key.phase): replace(
+            _phase(data_dir, experiment, newest), interrupted=tuple(map(_attempt, earlier))
+        )
+        for key, (*earlier, newest) in attempts.items()
+    }
     ordered: list[PhaseView] = []
     for rung in experiment.rungs:
         for phase in PHASES:
@@ -110,6 +117,18 @@ def _phase(data_dir: Path, experiment: Experiment, one: VerifiedBundle | Verifie
         binding_sha256=preflight.binding.binding_sha256,
         audit_sha256=sha256_file(audit_path(data_dir, key)) if audit else None,
         flags=tuple(one.receipt.flags) if isinstance(one, VerifiedBundle) else (),
+        folder=one.relative_path,
+    )
+
+
+def _attempt(one: VerifiedBundle | VerifiedPreflight) -> Attempt:
+    """One that another followed; verifying the root has shown that it is a preflight and no bundle."""
+    file = one.files["preflight.json"] if isinstance(one, VerifiedBundle) else one.file
+    return Attempt(
+        number=one.preflight.attempt,
+        folder=one.relative_path,
+        preflight=FileEntry("preflight.json", file.bytes, file.sha256),
+        go_sha256=one.preflight.go_sha256,
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from fitladder.report.phase_view import (
+    Attempt,
     Capacity,
     FileEntry,
     Gate,
@@ -24,6 +25,7 @@ from fitladder.report.phase_view import (
 __all__ = [
     "Answers",
     "Approval",
+    "Attempt",
     "Capacity",
     "Comparison",
     "Decision",

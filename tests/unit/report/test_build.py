@@ -1,6 +1,7 @@
 """From records to a page: what is missing is shown as not run, what is broken or disagrees refuses."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,11 @@ from support.report_house import history_house, small_house
 
 from fitladder.approval.chain import Draft, append, chain_path
 from fitladder.approval.go import CHECKLIST
-from fitladder.canonical import canonical_bytes
+from fitladder.bundles.claim import hold_root
+from fitladder.bundles.inventory import verify_root
+from fitladder.canonical import canonical_bytes, sha256_file
 from fitladder.errors import BundleTampered, FitladderError, GoRefused, InputRefused, LineageError
+from fitladder.lineage.stages.audit import make_audit
 from fitladder.lineage.stages.selection import make_selection
 from fitladder.protocol.binding import bind
 from fitladder.report.build import build_report, load_view
@@ -35,6 +39,50 @@ def test_nothing_has_run(tmp_path: Path, words_of: Callable[[str], str]) -> None
     assert f"fitladder binding {ID} --explain" in text
     for early in ("verify", "audit", "select", "lineage pull"):
         assert f"fitladder {early} {ID}" not in text  # each would refuse: there is no bundle
+
+
+def _begin_again(folder: Path, *, complete: bool = False) -> None:
+    """Another attempt at the small house's probe, carried into its data folder."""
+    root, copy, of = folder / "root", folder / "data" / "bundles" / ID, make.experiment()
+    with hold_root(root, ID, "test") as held:
+        earlier = tuple(one.file.sha256 for one in verify_root(root, ID).preflights)
+        changes = {"binding": bind(of), "go_sha256": make.sha(f"GO {len(earlier)}"), "resumes": earlier}
+        preflight = make.begin(held, of, make.key(), **changes)
+        if complete:
+            make.complete(held, preflight)
+    shutil.rmtree(copy)
+    shutil.copytree(root, copy, ignore=shutil.ignore_patterns(".*"))
+
+
+def test_case_22_a_page_shows_every_attempt(tmp_path: Path, words_of: Callable[[str], str]) -> None:
+    data, registry = small_house(tmp_path, done=(), begun=((64, "probe"),))
+    once = build_report(ID, data, registry)
+    assert "attempt 2" not in once[0] + once[1]
+    _begin_again(tmp_path)
+    _begin_again(tmp_path, complete=True)
+    make_audit(registry, ID, data)
+    probe, other = load_view(ID, data, registry).phases
+    folders = [data / "bundles" / ID / "think_64" / name for name in ("probe", "probe.attempt_2")]
+    named = [sha256_file(folder / "preflight.json") for folder in folders]
+    assert (probe.state, probe.attempt, probe.folder) == ("complete", 3, "think_64/probe.attempt_3")
+    assert [(one.number, one.folder, one.preflight.sha256) for one in probe.interrupted] == [
+        (1, "think_64/probe", named[0]),
+        (2, "think_64/probe.attempt_2", named[1]),
+    ]
+    assert (other.attempt, other.interrupted) == (1, ())
+    html, twin = build_report(ID, data, registry)
+    for text in (words_of(html), twin.replace("\\", "")):
+        assert "3 (2 interrupted)" in text
+        assert "This is attempt 3, in think_64/probe.attempt_3. It began at the first row" in text
+        assert all(text.count(digest) == 2 for digest in named)  # beside the audit, and among the artifacts
+        assert "probe at 64, attempt 2, interrupted" in text
+
+
+def test_the_newest_interrupted_attempt_stands_for_its_phase(tmp_path: Path) -> None:
+    data, registry = small_house(tmp_path, done=(), begun=((64, "probe"),))
+    _begin_again(tmp_path)
+    probe = load_view(ID, data, registry).phases[0]
+    assert (probe.state, probe.attempt, len(probe.interrupted)) == ("preflight only", 2, 1)
 
 
 def test_a_probe_with_its_audit(tmp_path: Path, words_of: Callable[[str], str]) -> None:
