@@ -34,7 +34,12 @@ def plan(
     *,
     budget: Annotated[int, typer.Option(help="Thinking budget: most tokens sampled in stage 1.")],
     prompt_max: Annotated[int, typer.Option(help="Longest prompt in tokens.")],
-    model: Annotated[str | None, typer.Option(help="A folder with config.json, or a preset.")] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="A folder with config.json of a modelled family (others are refused by name), or a preset."
+        ),
+    ] = None,
     gpu: Annotated[
         str | None, typer.Option(help="h200, h100, a100-80, rtx6000ada, l40s, rtx4090, ...")
     ] = None,
@@ -58,10 +63,11 @@ def plan(
         str | None, typer.Option(help="State dtype of a hybrid; default: the config's.")
     ] = None,
     device: Annotated[Literal["cuda", "cpu"], typer.Option(help="Which vLLM build.")] = "cuda",
-    vllm_version: Annotated[str, typer.Option(help="What an implicit capture list depends on.")] = "0.24.0",
     as_json: Json = False,
 ) -> None:
     """How many sequences fit at this context length? Counts blocks, not only attention tokens.
+
+    The implicit list is what vLLM makes of a largest capture size that is the width, and no list.
 
     fitladder plan --model qwen3.5-4b --gpu h200 --budget 49152 --prompt-max 1060
     """
@@ -85,14 +91,13 @@ def plan(
     memory: MemoryPlan | None = None
     if facts is not None:
         cache = _live_cache(facts, geometry)
-        max_num_batched_tokens, vllm_version = facts.max_num_batched_tokens, facts.engine_version
+        max_num_batched_tokens = facts.max_num_batched_tokens
     elif geometry is not None:
         wish = EngineWish(
             _max_model_len(geometry, max_model_len),
             max_num_batched_tokens,
             gpu_memory_utilization,
             device,
-            vllm_version,
         )
         gpu_bytes = find_gpu(gpu) if gpu is not None else None
         cache, memory = predict_cache(
@@ -100,9 +105,7 @@ def plan(
         )
     else:
         raise UsageError("nothing to plan", need="--model or --preflight")
-    result = plan_capacity(
-        cache, total, max_num_batched_tokens=max_num_batched_tokens, vllm_version=vllm_version
-    )
+    result = plan_capacity(cache, total, max_num_batched_tokens=max_num_batched_tokens)
     if max_num_seqs is not None:
         check_width(cache, result, max_num_seqs, sequences)
     outlook = predict_steps(cache, result, prompt_max, sequences) if sequences else None
@@ -227,7 +230,7 @@ def _print(
         (
             "implicit list",
             implicit,
-            f"up to {result.max_num_seqs}, leaves {bare} uncovered",
+            f"largest size {result.max_num_seqs}: leaves {bare} uncovered",
         ),
     ]
     if memory:

@@ -88,9 +88,7 @@ def settle_pool_blocks(
     return found
 
 
-def plan_capacity(
-    cache: Cache, max_total_tokens: int, *, max_num_batched_tokens: int, vllm_version: str = "0.24.0"
-) -> CapacityPlan:
+def plan_capacity(cache: Cache, max_total_tokens: int, *, max_num_batched_tokens: int) -> CapacityPlan:
     """The largest max_num_seqs that passes both rules, with margins and captures.
 
     Raises GateRefused where the sequence exceeds max_model_len, or where not even one fits.
@@ -114,9 +112,7 @@ def plan_capacity(
         raise GateRefused(
             "not one sequence fits", got=f"{each} blocks a sequence", need=f"at most {usable} usable blocks"
         )
-    implicit = implicit_capture_list(
-        width, max_num_batched_tokens, max_capture_size=width, vllm_version=vllm_version
-    )
+    implicit = implicit_capture_list(width, max_num_batched_tokens, max_capture_size=width)
     return CapacityPlan(
         max_total_tokens=max_total_tokens,
         max_num_batched_tokens=max_num_batched_tokens,

@@ -28,7 +28,6 @@ class EngineWish:
     max_num_batched_tokens: int
     gpu_memory_utilization: float
     platform: Platform = "cuda"
-    vllm_version: str = "0.24.0"
 
 
 @dataclass(frozen=True)

@@ -209,7 +209,6 @@ def test_under_a_second_from_the_command_line() -> None:
         (("--max-num-batched-tokens", "0"), 2, "--max-num-batched-tokens: got 0"),
         (("--sequences", "1000000000"), 2, "need at most 10000"),
         (("--gpu", "h200", "--device", "cpu"), 2, "--gpu with --device cpu"),
-        (("--vllm-version", "banana"), 4, "vLLM version: got 'banana'"),
         (("--blocks", "10000000000000"), 5, "pool blocks: got 10000000000000, need at most"),
         (
             ("--max-num-seqs", "19", "--max-num-batched-tokens", "18"),
