@@ -4,6 +4,8 @@ The status line comes first and with it what no one may conclude; then the autho
 glance, the protocol and the record, down to the hashes and the commands that prove them.
 """
 
+from dataclasses import fields
+
 from fitladder.report.compose_record import (
     approvals_section,
     artifacts_section,
@@ -14,11 +16,12 @@ from fitladder.report.compose_record import (
 )
 from fitladder.report.compose_results import audit_section, glance_section
 from fitladder.report.document import Bullets, Document, Facts, Para, Section, Tone
-from fitladder.report.view import ExperimentView
+from fitladder.report.view import ExperimentView, Narrative
 from fitladder.report.words import no_one_may_conclude, short_sha
 
 __all__ = ["compose"]
 
+UNFINISHED = "This page is unfinished, and no account of the experiment."
 REHEARSAL = (
     "This is a rehearsal of the machinery, not science: few records, small K, a small model and its own "
     "short loop rule. No number on this page says anything about a model."
@@ -80,6 +83,23 @@ def _tone(view: ExperimentView) -> Tone:
     return "bad" if view.state in ("stopped", "terminal") else "open"
 
 
+def _unwritten(words: Narrative) -> tuple[str, ...]:
+    """The authored fields that still hold the starter's words, by name."""
+    found = []
+    for item in fields(words):
+        value = getattr(words, item.name)
+        if any(
+            text.rstrip(".").casefold() == "to write"
+            for text in (value if isinstance(value, tuple) else (value,))
+        ):
+            found.append(item.name)
+    return tuple(found)
+
+
 def _warnings(view: ExperimentView) -> tuple[str, ...]:
     rehearsal = (REHEARSAL,) if view.narrative.kind == "rehearsal" else ()
-    return (*rehearsal, no_one_may_conclude(view.narrative.may_not_conclude[0]))
+    blank = _unwritten(view.narrative)
+    unfinished = (f"{UNFINISHED} Nobody wrote: {', '.join(blank)}.",) if blank else ()
+    if "may_not_conclude" in blank:
+        return (*unfinished, *rehearsal)
+    return (*unfinished, *rehearsal, no_one_may_conclude(view.narrative.may_not_conclude[0]))

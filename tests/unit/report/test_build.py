@@ -41,6 +41,19 @@ def test_nothing_has_run(tmp_path: Path, words_of: Callable[[str], str]) -> None
         assert f"fitladder {early} {ID}" not in text  # each would refuse: there is no bundle
 
 
+def test_words_that_nobody_wrote_are_marked_at_the_head(
+    tmp_path: Path, words_of: Callable[[str], str]
+) -> None:
+    blank = {"idea": ["To write."], "may_not_conclude": ["To write."], "title": "To write"}
+    data, registry = small_house(tmp_path, words=blank)
+    html, twin = build_report(ID, data, registry)
+    for text in (words_of(html), twin.replace("\\", "")):
+        assert "This page is unfinished" in text
+        assert "Nobody wrote: title, idea, may_not_conclude." in text
+        assert "No one may conclude: To write" not in text
+    assert "unfinished" not in build_report(ID, *small_house(tmp_path / "written"))[0]
+
+
 def _begin_again(folder: Path, *, complete: bool = False) -> None:
     """Another attempt at the small house's probe, carried into its data folder."""
     root, copy, of = folder / "root", folder / "data" / "bundles" / ID, make.experiment()
