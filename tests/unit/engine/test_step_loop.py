@@ -9,6 +9,7 @@ from fitladder.engine.step_loop import Submission, count_steps, run_steps
 from fitladder.errors import EngineFailed
 from fitladder.planner.admission import SpacedAdmission
 from fitladder.planner.pool import Pool
+from fitladder.planner.safety import ActiveSequence
 from fitladder.study.warmup import Staircase
 
 BLOCK = 4
@@ -126,6 +127,32 @@ def test_a_staircase_starts_its_groups_step_by_step(group):
     run(engine, submissions([5] * 6, 9), Staircase(group, 6))
     growing = list(range(group, 7, group))
     assert widths == [*growing, *[6] * (9 - len(growing)), *growing[-2::-1]]
+
+
+def test_a_policy_hears_of_every_end_and_what_was_left():
+    ended = []
+    policy = SimpleNamespace(next_step=lambda now, *_: now, record_end=ended.append)
+    jobs = [Submission("0", 3, 5, 3, 5), Submission("1", 3, 5, 3, 9)]  # the second ends 4 before its budget
+    run(StandIn(width=2, blocks=100), jobs, policy)
+    assert ended == [ActiveSequence(8, 0), ActiveSequence(8, 4)]
+
+
+def test_a_request_that_ends_twice_is_an_engine_failure():
+    engine = StandIn(width=1, blocks=100)
+    step = engine.step
+    engine.step = lambda: step() * 2
+    with pytest.raises(EngineFailed, match="nobody made: got 0"):
+        run(engine, submissions([3], 2))
+
+
+def test_the_last_line_is_said_however_short_the_run():
+    seen = []
+    engine = StandIn(width=2, blocks=100)
+    run_steps(
+        engine, engine, submissions([3, 3], 5), policy=None, counts=count_steps(engine),
+        on_progress=seen.append, progress_interval_s=60.0,
+    )  # fmt: skip
+    assert [(one.sampled_tokens, one.running_seqs, one.waiting_seqs) for one in seen] == [(10, 0, 0)]
 
 
 def test_admission_that_never_admits_is_an_engine_failure():

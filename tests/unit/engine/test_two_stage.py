@@ -195,6 +195,28 @@ def test_lost_or_swapped_samples_are_an_engine_failure():
         finish(samples, [], thinking=rule)
 
 
+def test_an_answer_to_another_request_is_an_engine_failure():
+    ids = distinct(20)
+    for answer in (
+        Completion("r/2/1", 0, (5,), "length", None),
+        Completion("r/2/0", 1, (5,), "length", None),
+    ):
+        with pytest.raises(EngineFailed, match=r"stage 2 came back out of order: got .*, need r/2/0"):
+            sample(ids, "length", thinking(), budget=20, answer=answer)
+
+
+def test_two_records_of_one_prompt_never_share_a_seed(monkeypatch):
+    same = [EngineRecord("a", PROMPT), EngineRecord("b", PROMPT)]
+    requests = plan_stage1(same, k=1, thinking_budget_tokens=20, run_seed=2701)
+    got = [Completion(one.request_id, 0, distinct(20), "length", None) for one in requests]
+    monkeypatch.setattr("fitladder.engine.two_stage.stage2_seed", lambda *_: 7)
+    with pytest.raises(RegistrationError, match="share seed 7"):
+        close_stage1(same, requests, got, thinking=thinking(), sampling=SAMPLING)
+    monkeypatch.setattr("fitladder.engine.two_stage.stage1_seed", lambda *_: 7)
+    with pytest.raises(RegistrationError, match="share seed 7"):
+        plan_stage1(same, k=1, thinking_budget_tokens=20, run_seed=2701)
+
+
 def test_plan_refuses_repeated_records_and_empty_prompts():
     for records in ([EngineRecord("a", PROMPT)] * 2, [EngineRecord("a", ())]):
         with pytest.raises(InputRefused):

@@ -78,8 +78,10 @@ def test_prompt_identity_names_prompt_and_field(prompts: list[PromptFacts]) -> N
     for odd in (prompts[:11], prompts[::-1], [*prompts, replace(prompts[0], record_id="r-012")]):
         with pytest.raises(GateRefused, match="not the frozen ones"):
             check_prompt_identity(odd, prompts, 12)
-    with pytest.raises(GateRefused, match="twice: got r-000"):
-        check_prompt_identity([*prompts[:11], prompts[0]], prompts, 12)
+    with pytest.raises(GateRefused, match="twice: got r-003"):
+        check_prompt_identity([*prompts[:11], prompts[3]], prompts, 12)
+    with pytest.raises(GateRefused, match="not the frozen ones: got r-x, need r-011"):
+        check_prompt_identity([*prompts[:11], replace(prompts[11], record_id="r-x")], prompts, 12)
     with pytest.raises(GateRefused, match="got 11 prompts, need 12"):
         check_prompt_identity(prompts[:11], prompts[:11], 12)
 
@@ -123,6 +125,8 @@ def test_a_prompt_longer_than_registered_or_empty(
         check_context(exact, exact.rungs[0], facts(), [*prompts, PromptFacts("r-x", "a" * 64, 1_061)])
     with pytest.raises(GateRefused, match="r-x has no length"):
         check_context(exact, exact.rungs[0], facts(), [*prompts, PromptFacts("r-x", "a" * 64, 0)])
+    one = check_context(exact, exact.rungs[0], facts(), [PromptFacts("r-x", "a" * 64, 1)])
+    assert one.numbers["longest_prompt_tokens"] == 1
     with pytest.raises(GateRefused, match="no prompt"):
         check_context(exact, exact.rungs[0], facts(), [])
     with pytest.raises(GateRefused, match="live max_model_len"):
@@ -201,9 +205,11 @@ def test_the_registered_rule_decides(exact: Experiment, changed: Changed, facts:
     record = check_kv_fit(short, short.rungs[0], "probe", live, 100)
     assert record.numbers["token_rule_fits"] is True
     assert record.numbers["block_rule_fits"] is False
+    assert record.numbers["largest_width"] == 231_424 // (16 * 528)
     both = changed(short, kv_rule="both")
     with pytest.raises(
-        GateRefused, match=r"too small by 5 blocks: got 451 usable blocks, need 24 x 19 = 456"
+        GateRefused,
+        match=r"too small by 5 blocks: got 451 usable blocks, need 24 x 19 = 456; 23 sequences fit",
     ):
         check_kv_fit(both, both.rungs[0], "probe", live, 100)
 
@@ -267,7 +273,27 @@ def test_case_14_c_speculation_widens_the_batch(exact: Experiment, facts: Facts,
         check_cuda_graphs(exact, exact.rungs[0], facts(requested_args=args))
 
 
-@pytest.mark.parametrize("args", [{"speculative_config": {"method": "x"}}, {"num_speculative_tokens": "3"}])
+def test_case_14_c_an_implicit_list_is_recorded_against_the_widened_batch(
+    implicit: Experiment, facts: Facts
+) -> None:
+    live = facts(capture_requested=None, capture_resolved=(1, 2, 4, 8, 16))
+    plain = check_cuda_graphs(implicit, implicit.rungs[0], live).numbers
+    assert (plain["draft_tokens"], plain["uncovered_widths"]) == (0, "17-19")
+    wider = live.model_copy(update={"resolved_args": {"num_speculative_tokens": 1}})
+    numbers = check_cuda_graphs(implicit, implicit.rungs[0], wider).numbers
+    assert (numbers["draft_tokens"], numbers["uncovered_widths"]) == (1, "9-19")
+    none = live.model_copy(update={"resolved_args": {"num_speculative_tokens": 0}})
+    assert check_cuda_graphs(implicit, implicit.rungs[0], none).numbers["draft_tokens"] == 0
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        {"speculative_config": {"method": "x"}},
+        {"num_speculative_tokens": "3"},
+        {"num_speculative_tokens": -1},
+    ],
+)
 def test_case_14_c_speculation_without_a_number(exact: Experiment, facts: Facts, args: Any) -> None:
     with pytest.raises(GateRefused, match="speculation without"):
         check_cuda_graphs(exact, exact.rungs[0], facts(resolved_args=args))

@@ -73,3 +73,9 @@ def test_values_outside_the_domain_are_refused(rows):
 def test_unknown_primitive_is_refused():
     with pytest.raises(InputRefused, match="MUL3"):
         execute(["MUL3"], check_values([INPUT], where="test"))
+
+
+@pytest.mark.parametrize("shape", [(2, 5), (1, 1, 5), (3, 1, 5)])
+def test_a_batch_of_another_shape_is_refused(shape):
+    with pytest.raises(InputRefused, match="batch of programs"):
+        execute_many(opcodes([("ADD1",), ("REV",)]), np.zeros(shape, dtype=np.int8))

@@ -53,6 +53,21 @@ def test_spaced_drops_its_pauses_once_many_end_early() -> None:
     assert policy.next_step(0, active, [990] * 40) == 0
 
 
+def test_spaced_keeps_its_pauses_while_exactly_a_twelfth_came_back() -> None:
+    policy = spaced([990] * 48)
+    active = [ActiveSequence(1_000, 3_000)]
+    policy.record_end(ActiveSequence(990, 3_072))  # a whole sequence, of twelve started
+    assert policy.next_step(0, active, [990] * 36) == policy.starts[12] > 0
+    policy.record_end(ActiveSequence(4_061, 1))
+    assert policy.next_step(0, active, [990] * 36) == 0
+
+
+def test_spaced_counts_safe_steps_from_now() -> None:
+    policy = SpacedAdmission(Pool(6, 4, 1), [4, 4], 9, 2, 100)
+    policy.record_end(ActiveSequence(4, 9))  # no pauses any more: the proof alone decides
+    assert policy.next_step(1_000, [ActiveSequence(4, 9, 4)], [4]) == 1_008
+
+
 def test_spaced_refuses_sequences_it_did_not_plan() -> None:
     policy = spaced([990, 980])
     for waiting in ([980, 980], [980, 990, 980], [990]):
@@ -63,3 +78,4 @@ def test_spaced_refuses_sequences_it_did_not_plan() -> None:
 def test_spaced_needs_room_to_prefill() -> None:
     with pytest.raises(GateRefused, match="no room to prefill"):
         spaced([990], width=64, batched=64)
+    assert spaced([990], width=64, batched=65).prefill_budget_tokens == 1

@@ -3,7 +3,7 @@
 import pytest
 
 from fitladder.errors import GateRefused
-from fitladder.planner.capacity import Cache, plan_capacity, settle_pool_blocks
+from fitladder.planner.capacity import MOST_POOL_BLOCKS, Cache, plan_capacity, settle_pool_blocks
 
 LIVE = Cache(block_size_tokens=528, mamba_groups=3, pool_blocks=1_949, max_model_len_tokens=65_536)
 
@@ -69,3 +69,10 @@ def test_case_10_a_sequence_beyond_max_model_len() -> None:
 def test_a_pool_for_not_even_one() -> None:
     with pytest.raises(GateRefused, match="not one sequence fits: got 99 blocks a sequence, need at most 98"):
         plan_capacity(Cache(528, 3, 99, 65_536), 50_656, max_num_batched_tokens=32_768)
+
+
+def test_a_pool_that_no_device_holds_is_a_typing_error() -> None:
+    most = Cache(528, 3, MOST_POOL_BLOCKS, 65_536)
+    assert plan_capacity(most, 65_536, max_num_batched_tokens=64).max_num_seqs == 64
+    with pytest.raises(GateRefused, match="pool blocks: got 10000001, need at most 10000000"):
+        plan_capacity(Cache(528, 3, MOST_POOL_BLOCKS + 1, 65_536), 65_536, max_num_batched_tokens=64)

@@ -41,6 +41,22 @@ def test_a_width_that_does_not_fit_says_how_far_and_what_does() -> None:
         check_width(LIVE, PLAN, 20, None)
 
 
+def test_a_width_that_only_the_token_rule_promises_does_not_fit() -> None:
+    short = plan_capacity(LIVE, 512, max_num_batched_tokens=32_768)
+    check_width(LIVE, short, 487, None)
+    with pytest.raises(GateRefused, match=r"^488 sequences need 1\.0x the pool; 487 fit"):
+        check_width(LIVE, short, 488, None)
+    with pytest.raises(GateRefused, match=r"^974 sequences need 2\.0x the pool"):  # by blocks, not tokens
+        check_width(LIVE, short, 974, None)
+
+
+def test_a_width_over_what_a_step_may_schedule_is_refused_whatever_fits() -> None:
+    narrow = plan_capacity(LIVE, 512, max_num_batched_tokens=8)
+    check_width(LIVE, narrow, 8, None)
+    with pytest.raises(GateRefused, match=r"over what a step may schedule: got 9, need at most .*, 8"):
+        check_width(LIVE, narrow, 9, None)
+
+
 def test_widths_that_fit_pass() -> None:
     check_width(LIVE, PLAN, 19, None)
     check_width(LIVE, PLAN, 64, 19)

@@ -36,3 +36,9 @@ def test_a_prefill_that_may_last_longer_is_charged_longer() -> None:
 def test_sequences_of_another_budget_are_refused(remaining: int) -> None:
     with pytest.raises(GateRefused, match="another budget"):
         earliest_safe_step(POOL, [ActiveSequence(4, remaining)], 4, 9, 100)
+
+
+def test_one_of_another_budget_among_others_is_refused() -> None:
+    for odd in (0, 10):
+        with pytest.raises(GateRefused, match="another budget"):
+            earliest_safe_step(POOL, [ActiveSequence(4, 5), ActiveSequence(4, odd)], 4, 9, 100)

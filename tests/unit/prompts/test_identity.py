@@ -70,3 +70,9 @@ def test_case_18_bad_file_names_are_refused(name):
 
 def test_case_18_replacement_character_is_an_ordinary_one():
     check_file_name("cut\ufffd", what="records")
+
+
+def test_case_18_an_id_is_a_file_name():
+    with pytest.raises(InputRefused, match=r"records: .* is no file name"):
+        check_ids(["fine", "a/b"], what="records")
+    assert check_ids(["x" * 200], what="records") == ("x" * 200,)

@@ -57,6 +57,15 @@ def test_unchanged_prompts_pass_and_the_file_reads_back():
     check(manifest, records, tokenizer=TOKENIZER.model_copy(update={"tokenizers_version": "1.0.0"}))
 
 
+def test_case_15_aliasing_ids_are_neither_frozen_nor_read():
+    with pytest.raises(InputRefused, match="prompt manifest: ids overwrite each other"):
+        frozen([record("t-0"), record("t_0", "7,7")])
+    data = parse_json(render_manifest(frozen([record("t-0"), record("t-1", "7,7")])), where="m")
+    data["arms"]["base"][1]["id"] = "t_0::base"
+    with pytest.raises(InputRefused, match="m: ids overwrite each other"):
+        parse_manifest(data, where="m")
+
+
 def test_case_30_a_dated_prompt_is_refused_the_next_day():
     def on(day):
         return [record(content=f"Today is {day.isoformat()}.")]

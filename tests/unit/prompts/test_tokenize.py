@@ -45,10 +45,11 @@ def test_case_18_an_emoji_cut_by_the_cap_ends_in_a_replacement_character(path):
         loaded.encode("ok \ud835 end")
 
 
-@pytest.mark.parametrize("bad", [-1, 259, 2**31, 2**64])
+@pytest.mark.parametrize("bad", [-1, 259, 2**31, 2**64])  # 256 bytes and three added
 def test_ids_outside_the_vocabulary_are_refused_and_not_dropped(path, bad):
     with pytest.raises(InputRefused, match="token id"):
         load_tokenizer(path, None).decode([5, bad])
+    assert load_tokenizer(path, None).decode([0, 258]).endswith("ordinary")
 
 
 def test_case_30_changed_absent_and_broken_files(path, tmp_path):

@@ -125,6 +125,16 @@ def test_ineligible_history_calls_nothing_and_opens_nothing(world):
     assert OPENED == []
 
 
+def test_a_library_file_without_an_arm_is_refused_before_anything_is_decoded(world):
+    libraries = world.inputs.libraries
+    less = {name: one for name, one in libraries.libraries.items() if name != "designed_ceiling"}
+    inputs = dataclasses.replace(world.inputs, libraries=libraries.model_copy(update={"libraries": less}))
+    world.load_inputs = lambda: inputs
+    with pytest.raises(InputRefused, match="lacks an arm: need designed_ceiling"):
+        world.run(world.history())
+    assert world.calls == []
+
+
 @pytest.mark.parametrize(
     "mutation", ["swap answers", "correct answers", "swap hidden", "delete both", "garbage"]
 )

@@ -49,11 +49,22 @@ def test_an_expanded_study_reads_back_as_itself(study: Study) -> None:
         ({"surplus": 1}, "surplus"),
         ({"cells": []}, "cells"),
         ({"cells": [{"width": 4}]}, "cells"),
+        ({"cells": 4}, "a study with a list of cells"),
     ],
 )
 def test_refused(study: Study, changes: dict[str, Any], field: str) -> None:
     with pytest.raises(RegistrationError, match=field):
         parse_study(edited(study, **changes), where="edited")
+
+
+@pytest.mark.parametrize(("last", "valid"), [(3, False), (4, True)], ids=["one id is no draw", "two are"])
+def test_a_workload_draws_from_two_ids_or_more(study: Study, last: int, valid: bool) -> None:
+    document = edited(study, workload=study.workload.model_dump(mode="json") | {"last_token_id": last})
+    if valid:
+        assert parse_study(document, where="edited").workload.last_token_id == last
+    else:
+        with pytest.raises(RegistrationError, match="need more than first_token_id"):
+            parse_study(document, where="edited")
 
 
 @pytest.mark.parametrize(
