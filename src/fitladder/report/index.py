@@ -75,7 +75,9 @@ def compose_index(
                 "phases",
                 "Every phase that generated",
                 (
-                    Para("Descriptive only: each row cites its audit by hash; nothing is summed over rows."),
+                    Para(
+                        "Descriptive only: each row cites its audit by the first digits of its hash, its page has them all; nothing is summed over rows."
+                    ),
                     Table("Phases, in registered order", PHASE_COLUMNS, tuple(map(_phase, phases)))
                     if phases
                     else Callout("No phase has run yet.", "open"),
@@ -121,32 +123,26 @@ def _row(name: str, view: ExperimentView | FitladderError) -> tuple[str, ...]:
 
 PHASE_COLUMNS = (
     "experiment",
-    "budget",
-    "width",
-    "capture",
+    "rung",
     "KV tokens needed / live",
     "loops",
     "unresolved",
     "answer limit",
-    "sampled tokens",
-    "seconds",
+    "sampled tokens, seconds",
     "tokens/s",
-    "source",
+    "audit",
 )
 
 
 def _phase(row: Comparison) -> tuple[str, ...]:
     return (
         row.experiment_id,
-        count(row.thinking_budget_tokens),
-        str(row.max_num_seqs),
-        row.capture,
+        f"{count(row.thinking_budget_tokens)}, {row.max_num_seqs} wide, {row.capture}",
         f"{count(row.required_tokens)}\u00a0/ {count(row.kv_cache_size_tokens)}",
         row.loops,
         row.unresolved,
         row.answer_limit,
-        count(row.sampled_tokens),
-        fixed(row.generation_s),
+        f"{count(row.sampled_tokens)} in {fixed(row.generation_s)}\u00a0s",
         fixed(row.tokens_per_s),
-        row.source,
+        short_sha(row.source[6:]) if row.source.startswith("audit ") else row.source,
     )
