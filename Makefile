@@ -57,9 +57,11 @@ lock: .venv/.ready
 	@.ci/lock
 
 # Only the rehearsal's own root, the copies made of it, and what dvc.lock says of it beyond the last commit;
-# approvals stay, a new demo asks for new GOs.
+# its approvals, too, are as committed (empty in the repository): GOs of a root that is gone allow nothing.
 clean-demo:
 	@rm -rf "$(CURDIR)/runs/smollm2_135m_cpu_rehearsal" data/{bundles,audits,prompts}/smollm2_135m_cpu_rehearsal
 	rm -f data/{selection,semantics}/smollm2_135m_cpu_rehearsal.json data/reports/smollm2_135m_cpu_rehearsal.{html,md}
-	rm -f data/approvals/smollm2_135m_cpu_rehearsal.uses.jsonl
+	rm -f data/approvals/smollm2_135m_cpu_rehearsal{,.uses}.jsonl
+	kept="$$(git ls-tree --name-only HEAD data/approvals/smollm2_135m_cpu_rehearsal{,.uses}.jsonl || true)"
+	[ -z "$$kept" ] || git checkout -q HEAD -- $$kept
 	[ ! -x .venv/bin/fitladder ] || .venv/bin/fitladder lineage forget smollm2_135m_cpu_rehearsal

@@ -22,6 +22,8 @@ from fitladder.canonical import read_json
 from fitladder.engine.seeds import stage1_seed
 from fitladder.inputs.store import load_input
 from fitladder.lineage.dvc import Dvc
+from fitladder.lineage.outputs import write_file
+from fitladder.lineage.places import record_paths
 from fitladder.protocol.binding import bind
 from fitladder.protocol.experiment import ARM_OF_PHASE, Experiment
 from fitladder.protocol.registry import load_registry
@@ -43,8 +45,6 @@ CARRIED_FOLDERS = (
     f"data/inputs/{ID}",
     "data/history",
     "data/narratives",
-    "data/approvals",
-    "data/log",
 )
 PROBE_REJECTED = ((384, "probe"),)
 WHOLE_LADDER = ((384, "probe"), (576, "probe"))
@@ -59,9 +59,17 @@ def make_checkout(folder: Path) -> Path:
     for name in CARRIED_FOLDERS:
         if (REPOSITORY / name).is_dir():
             shutil.copytree(REPOSITORY / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for experiment_id in load_registry(folder / "params.yaml").experiments:
+        begin_records(folder, experiment_id)
     git(folder, "init", "-q", "-b", "main")
     commit(folder, "start")
     return folder
+
+
+def begin_records(folder: Path, experiment_id: str) -> None:
+    """Empty approvals and log, as a registration leaves them."""
+    for path in record_paths(folder / "data", experiment_id):
+        write_file(path, b"")
 
 
 def git(folder: Path, *words: str) -> str:
@@ -130,6 +138,7 @@ def add_experiment(folder: Path, experiment_id: str) -> None:
     graph.write_text(graph.read_text().replace(f"      - {ID}\n", f"      - {ID}\n      - {experiment_id}\n"))
     shutil.copytree(folder / f"data/inputs/{ID}", folder / f"data/inputs/{experiment_id}")
     shutil.copyfile(folder / f"data/narratives/{ID}.yaml", folder / f"data/narratives/{experiment_id}.yaml")
+    begin_records(folder, experiment_id)
 
 
 def make_root(

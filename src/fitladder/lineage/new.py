@@ -11,6 +11,7 @@ from fitladder.canonical import canonical_bytes
 from fitladder.errors import LineageError
 from fitladder.inputs.store import input_path, survey_inputs
 from fitladder.lineage.outputs import write_file
+from fitladder.lineage.places import record_paths
 from fitladder.lineage.provenance import provenance_of, provenance_path
 from fitladder.lineage.starters import (
     render_design_review,
@@ -51,6 +52,7 @@ def register_successor(checkout: Path, name: str, predecessor: str) -> Registere
         folder / "preregistration.md": render_preregistration(made, source).encode(),
         folder / "design-review.md": render_design_review(made, source).encode(),
         data / "narratives" / f"{name}.yaml": render_narrative(made).encode(),
+        **dict.fromkeys(record_paths(data, name), b""),  # report@X hangs on them, begun or not
     }
     states = survey_inputs(data, source)
     for state in states:

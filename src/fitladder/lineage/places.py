@@ -9,6 +9,7 @@ __all__ = [
     "audits_folder",
     "bundles_folder",
     "prompts_folder",
+    "record_paths",
     "report_paths",
     "sealed_paths",
     "selection_path",
@@ -51,6 +52,11 @@ def report_paths(data_dir: Path, experiment_id: str) -> tuple[Path, Path]:
     """The page and its Markdown twin."""
     folder = data_dir / "reports"
     return folder / f"{experiment_id}.html", folder / f"{experiment_id}.md"
+
+
+def record_paths(data_dir: Path, experiment_id: str) -> tuple[Path, Path]:
+    """Approvals and running log: kept by Git, empty from the registration on, read by report@X."""
+    return data_dir / "approvals" / f"{experiment_id}.jsonl", data_dir / "log" / f"{experiment_id}.jsonl"
 
 
 def sealed_paths(data_dir: Path, experiment_id: str) -> tuple[Path, ...]:

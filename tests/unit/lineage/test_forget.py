@@ -1,9 +1,11 @@
 """A rehearsal is forgotten: its entries go back to Git's, everybody else's stay."""
 
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+from support.lineage_factory import commit, git
 
 from fitladder.errors import LineageError
 from fitladder.lineage.forget import forget, forget_text
@@ -68,3 +70,33 @@ def test_in_a_checkout(tmp_path: Path) -> None:
     assert forget(tmp_path, "demo") == 1
     assert path.read_text() == COMMITTED + block("history@new", "ee")
     assert set(load_lock(path)) == {"prompts@demo", "bundles@demo", "history@old", "history@new"}
+
+
+def test_clean_demo_leaves_git_as_it_was_and_nobody_elses_records_touched(tmp_path: Path) -> None:
+    """Approvals and uses go back to the last commit's, whether that has some, or none."""
+    demo, other = "smollm2_135m_cpu_rehearsal", "old"
+    folder = tmp_path / "data/approvals"
+    folder.mkdir(parents=True)
+    shutil.copyfile(Path(__file__).parents[3] / "Makefile", tmp_path / "Makefile")
+    for name in (demo, other):
+        (folder / f"{name}.jsonl").write_text("")
+    git(tmp_path, "init", "-q")
+    commit(tmp_path, "recorded")
+
+    def put_away() -> str:
+        for name in (demo, f"{demo}.uses", other):
+            with (folder / f"{name}.jsonl").open("a") as file:
+                file.write("a line of the demo\n")
+        make = ["make", "clean-demo", "EXPERIMENT=x", "PYTHON=python3"]
+        subprocess.run(make, cwd=tmp_path, check=True, timeout=30, capture_output=True)
+        assert (folder / f"{other}.jsonl").read_text() == "a line of the demo\n"
+        (folder / f"{other}.jsonl").write_text("")
+        return git(tmp_path, "status", "--short")
+
+    assert put_away() == ""
+    assert not (folder / f"{demo}.uses.jsonl").exists()
+    for name in (demo, f"{demo}.uses"):
+        (folder / f"{name}.jsonl").write_text("a line that was committed\n")
+    commit(tmp_path, "recorded")
+    assert put_away() == ""
+    assert (folder / f"{demo}.uses.jsonl").read_text() == "a line that was committed\n"

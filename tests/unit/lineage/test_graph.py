@@ -5,18 +5,22 @@ from pathlib import Path
 import pytest
 import yaml
 
+from fitladder.approval.chain import chain_path
+from fitladder.commands.stage import STAGES
 from fitladder.errors import LineageError
 from fitladder.lineage.graph import load_outputs, parse_outputs
 from fitladder.lineage.places import (
     audits_folder,
     bundles_folder,
     prompts_folder,
+    record_paths,
     report_paths,
     selection_path,
 )
 from fitladder.lineage.register import check_registered, load_lists, parse_lists
 from fitladder.protocol.binding import GENERATION_ENTRIES, import_closure
 from fitladder.protocol.registry import load_registry
+from fitladder.report.log import log_path
 
 ROOT = Path(__file__).parents[3]
 ID = "smollm2_135m_cpu_rehearsal"
@@ -45,35 +49,70 @@ def test_every_registered_experiment_has_its_chain() -> None:
     assert set(lists["carried"]).isdisjoint(lists["recorded"])
 
 
-def test_a_module_that_a_stage_reaches_makes_it_or_one_before_it_stale() -> None:
-    """No code can change a result unseen: it is declared where it is used, or further up the chain."""
-    document = yaml.safe_load(DVC_YAML.read_text())
-    above: set[str] = {
-        "canonical.py",
-        "lineage",
-        "strict_yaml.py",
-    }  # writing and reading of whole files; stages are listed below
-    for name in ("prompts", "bundles", "audit", "selection", "semantics", "report"):
-        deps = [
-            dep.removeprefix("${code}/")
-            for dep in document["stages"][name]["do"]["deps"]
-            if dep.startswith("${code}/")
-        ]
-        assert all((ROOT / "src" / "fitladder" / dep).exists() for dep in deps), name
-        assert f"lineage/stages/{name}.py" in deps
-        above |= set(deps)
-        entries = [f"lineage/stages/{name}.py"] + list(GENERATION_ENTRIES) * (name == "bundles")
-        unseen = [
+def _dependencies(prefix: str) -> dict[str, tuple[str, ...]]:
+    """What each kind of stage declares below a prefix of dvc.yaml."""
+    stages = yaml.safe_load(DVC_YAML.read_text())["stages"]
+    return {
+        name: tuple(dep.removeprefix(prefix) for dep in stage["do"]["deps"] if dep.startswith(prefix))
+        for name, stage in stages.items()
+    }
+
+
+def test_a_stage_hangs_on_files_of_its_own_experiment_alone() -> None:
+    """A GO, a line of the log or a phase of one experiment leaves what is recorded of every other."""
+    for name, paths in _dependencies("data/").items():
+        own = [path for path in paths if any(f"/${{{key}}}" in path for key in ("item", "key"))]
+        assert [path for path in paths if path not in own] == ["history"] * (name == "report"), name
+    for experiment_id in load_registry(ROOT / "params.yaml").experiments:
+        approvals, log = record_paths(ROOT / "data", experiment_id)
+        assert approvals == chain_path(ROOT / "data/approvals", experiment_id)
+        assert log == log_path(ROOT / "data", experiment_id)
+        assert approvals.is_file()
+        assert log.is_file()
+
+
+# Outputs of a stage hold what its code makes of them, so that a stage below need not name that code again.
+# Those of prompts and bundles do not change with the code: nobody below may count on them.
+ABOVE = {
+    "prompts": (),
+    "bundles": (),
+    "history": (),
+    "audit": (),
+    "selection": ("audit",),
+    "semantics": ("audit", "selection"),
+    "report": ("audit", "selection", "semantics"),
+}
+
+
+@pytest.mark.parametrize("name", list(ABOVE))
+def test_a_module_that_a_stage_reaches_makes_it_stale_or_one_that_reaches_it_too(name: str) -> None:
+    """No code can change a result unseen: every module of every stage's import closure is declared."""
+    declared = _dependencies("${code}/")
+    assert declared.keys() == ABOVE.keys() == STAGES.keys()
+    assert f"lineage/stages/{name}.py" in declared[name]
+    assert [dep for dep in declared[name] if not (ROOT / "src/fitladder" / dep).exists()] == []
+    unseen = set(_reached(name))
+    for stage in (name, *ABOVE[name]):
+        unseen -= {
             module
-            for module in import_closure(entries)
-            if not any(module == dep or module.startswith(f"{dep}/") for dep in above)
-        ]
-        assert unseen == [], name
-    stages = document["stages"].items()
-    audit_only = [name for name, stage in stages if "${code}/audit" in stage["do"]["deps"]]
-    report_only = [name for name, stage in stages if "${code}/report" in stage["do"]["deps"]]
-    assert audit_only == ["audit"]
-    assert report_only == ["report"]
+            for module in _reached(stage)
+            if any(module == dep or module.startswith(f"{dep}/") for dep in declared[stage])
+        }
+    assert sorted(unseen) == []
+
+
+def _reached(name: str) -> tuple[str, ...]:
+    entries = [f"lineage/stages/{name}.py"] + list(GENERATION_ENTRIES) * (name == "bundles")
+    return import_closure(entries)
+
+
+def test_what_a_row_s_flags_are_derived_with_makes_the_audit_stale() -> None:
+    assert {"lineage/derived.py", "engine/seeds.py"} <= set(_dependencies("${code}/")["audit"])
+
+
+@pytest.mark.parametrize(("code", "stage"), [("audit", "audit"), ("report", "report")])
+def test_an_edit_there_redoes_one_stage(code: str, stage: str) -> None:
+    assert [name for name, deps in _dependencies("${code}/").items() if code in deps] == [stage]
 
 
 @pytest.mark.parametrize(
@@ -100,7 +139,7 @@ def test_another_grammar_is_refused(old: str, new: str, said: str) -> None:
             f"      - {ID}\n      - a_stranger\n",
             "a_stranger: got 1 times .* not registered",
         ),
-        ("vars:\n", "<<<<<<< HEAD\nvars:\n", "line 9: merge conflict marker"),
+        ("vars:\n", "<<<<<<< HEAD\nvars:\n", "line 10: merge conflict marker"),
         ("carried:  #", "carried: one  #", "dvc.yaml"),
     ],
 )

@@ -11,6 +11,7 @@ from support import lineage_factory as make
 from fitladder.errors import LineageError, RegistrationError
 from fitladder.inputs.store import survey_inputs
 from fitladder.lineage.new import register_successor
+from fitladder.lineage.places import record_paths
 from fitladder.lineage.provenance import check_parity, provenance_path
 from fitladder.lineage.register import check_registered
 from fitladder.lineage.stages.prompts import make_prompts
@@ -84,6 +85,7 @@ def test_what_is_written_and_that_it_holds_together(checkout: Path) -> None:
     assert record.source_code
     assert record.settings_not_copied == {"predecessor": (None, make.ID)}
     assert make_prompts(registry, "my_followup", data).endswith("prompts as frozen")
+    assert [path.read_bytes() for path in record_paths(data, "my_followup")] == [b"", b""]
     html, _ = build_report("my_followup", data, registry)
     assert "my_followup" in html
     texts = {path.name: path.read_text() for path in done.written if path.suffix == ".md"}
