@@ -76,7 +76,8 @@ def compose_index(
                 "Every phase that generated",
                 (
                     Para(
-                        "Descriptive only: each row cites its audit by the first digits of its hash, its page has them all; nothing is summed over rows."
+                        "Descriptive only: each row cites its audit by the first digits of its hash, its "
+                        "page has them all. Nothing is summed over rows."
                     ),
                     Table("Phases, in registered order", PHASE_COLUMNS, tuple(map(_phase, phases)))
                     if phases
