@@ -20,7 +20,7 @@ from fitladder.lineage.register import load_lists
 from fitladder.lineage.remotes import cache_store, check_settings, load_remotes
 from fitladder.protocol.registry import load_registry
 
-__all__ = ["check_chain", "check_lineage", "check_places", "check_remotes"]
+__all__ = ["check_chain", "check_lineage", "check_nothing_in_the_way", "check_places", "check_remotes"]
 
 
 def check_lineage(checkout: Path, experiment_id: str, *, with_remotes: bool = False) -> int:
@@ -66,6 +66,23 @@ def check_remotes(checkout: Path, experiment_id: str) -> None:
             files = read_listing(remotes, out.md5, where=out.path) if out.is_folder else {}
             needed = [(md5, f"{out.path}/{file}") for file, md5 in sorted(files.items())]
             check_objects([*needed, (out.md5, out.path)], remotes)
+
+
+def check_nothing_in_the_way(checkout: Path, experiment_id: str) -> None:
+    """What lies at a recorded place is the recorded thing: DVC overwrites nothing that it has no copy of.
+
+    Raises LineageError naming the first output that is another.
+    """
+    for name, stage in load_lock(checkout / LOCK_FILE).items():
+        for out in stage.outs.values() if name.endswith(f"@{experiment_id}") else ():
+            path = checkout / out.path
+            if path.exists() and (found := raw_md5(path)) != out.md5:
+                raise LineageError(
+                    f"{path} was made or changed here and is in the way of the recorded one",
+                    got=f"MD5 {found}",
+                    need=out.md5,
+                    do=f"move it elsewhere, then run `fitladder lineage pull {experiment_id}` again",
+                )
 
 
 def check_places(stages: Mapping[str, LockedStage], promised: Mapping[str, Sequence[str]]) -> None:

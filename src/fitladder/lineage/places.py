@@ -8,6 +8,7 @@ __all__ = [
     "audit_path",
     "audits_folder",
     "bundles_folder",
+    "git_paths",
     "prompts_folder",
     "record_paths",
     "report_paths",
@@ -57,6 +58,12 @@ def report_paths(data_dir: Path, experiment_id: str) -> tuple[Path, Path]:
 def record_paths(data_dir: Path, experiment_id: str) -> tuple[Path, Path]:
     """Approvals and running log: kept by Git, empty from the registration on, read by report@X."""
     return data_dir / "approvals" / f"{experiment_id}.jsonl", data_dir / "log" / f"{experiment_id}.jsonl"
+
+
+def git_paths(data_dir: Path, experiment_id: str) -> tuple[Path, ...]:
+    """What Git carries beside dvc.lock as an experiment goes on; uses keep a used GO used in every clone."""
+    approvals, log = record_paths(data_dir, experiment_id)
+    return approvals, approvals.with_name(f"{experiment_id}.uses.jsonl"), log
 
 
 def sealed_paths(data_dir: Path, experiment_id: str) -> tuple[Path, ...]:

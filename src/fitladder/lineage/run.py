@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fitladder.errors import LineageError
-from fitladder.lineage.check import check_lineage, check_remotes
+from fitladder.lineage.check import check_lineage, check_nothing_in_the_way, check_remotes
 from fitladder.lineage.dvc import WAIT_S, Dvc
 from fitladder.lineage.ingest import Ingested, ingest
 from fitladder.lineage.lock import project_lock
-from fitladder.lineage.places import report_paths, selection_path
+from fitladder.lineage.places import git_paths, report_paths, selection_path
 from fitladder.lineage.provenance import check_parity
 from fitladder.lineage.register import CARRIED, load_lists
 from fitladder.lineage.remotes import check_settings, load_remotes
@@ -68,13 +68,15 @@ def push(dvc: Dvc, experiment_id: str) -> str | None:
 def pull(dvc: Dvc, experiment_id: str) -> int:
     """Pull everything of an experiment and verify it; how many objects were hashed.
 
-    Raises LineageError; where DVC could not pull, the object that is missing or corrupt in a remote is named.
+    Raises LineageError; where DVC could not pull, the object that is missing or corrupt in a remote is named,
+    or the output that was changed here and is kept nowhere else.
     """
     check_settings(dvc.checkout)
     try:
         dvc.run("pull", "--with-deps", f"report@{experiment_id}")
     except LineageError:
         check_remotes(dvc.checkout, experiment_id)
+        check_nothing_in_the_way(dvc.checkout, experiment_id)
         raise
     return check_lineage(dvc.checkout, experiment_id)
 
@@ -98,13 +100,15 @@ def run_lineage(
 def carried(checkout: Path, ingested: Ingested, pushed_to: str | None) -> Carried:
     """The summary of a run whose steps are done."""
     name, data = ingested.experiment_id, checkout / "data"
+    records = [path for path in git_paths(data, name) if path.exists()]
+    added = " ".join(["dvc.lock", *(path.relative_to(checkout).as_posix() for path in records)])
     message = f"{name}: {ingested.bundles} bundles, tree {ingested.tree_sha256[:12]}"
     return Carried(
         ingested=ingested,
         report=report_paths(data, name)[0],
         selection=selection_path(data, name),
         pushed_to=pushed_to,
-        git_commands=("git add dvc.lock", f'git commit -m "{message}"'),
+        git_commands=(f"git add {added}", f'git commit -m "{message}"'),
     )
 
 

@@ -61,9 +61,23 @@ def test_a_reviewer_clones_pulls_one_experiment_and_regenerates_it_byte_for_byte
     assert check_lineage(clone, ID, with_remotes=True) > 20
 
 
-def test_everything_of_one_experiment_comes_with_one_pull(clone: Path) -> None:
+def test_everything_of_one_experiment_comes_with_one_pull_and_verifies(clone: Path, tmp_path: Path) -> None:
     assert pull(make.dvc(clone), ID) == check_lineage(clone, ID, with_remotes=True)
     assert not (clone / f"data/reports/{EXACT}.html").exists()
+    said = make.fitladder(clone, "verify", ID)
+    assert (said.returncode, said.stderr) == (0, "")
+    page = clone / f"data/reports/{ID}.html"
+    page.write_bytes(page.read_bytes() + b"<!-- made again here, by other code -->")
+    said = make.fitladder(clone, "lineage", "pull", ID)
+    assert said.returncode == LineageError.exit_code
+    assert f"{page} was made or changed here and is in the way of the recorded one: got MD5" in said.stderr
+    assert f"run `fitladder lineage pull {ID}` again" in said.stderr
+    assert "force" not in said.stderr
+    assert said.stderr.count("\n") == 1
+    page.rename(tmp_path / "mine.html")
+    said = make.fitladder(clone, "lineage", "pull", ID)
+    assert (said.returncode, said.stderr) == (0, "")
+    assert page.is_file()
 
 
 def test_a_tampered_remote_is_refused_at_the_pull_with_both_hashes(

@@ -32,11 +32,13 @@ def test_the_flow_brings_in_pushes_checks_and_commits_nothing(
     here: list[Any], checkout: Path, tmp_path: Path
 ) -> None:
     head = make.git(checkout, "rev-parse", "HEAD")
+    uses = f"data/approvals/{ID}.uses.jsonl"
+    (checkout / uses).touch()
     done = flow.lineage.fn(ID, str(tmp_path / "root"))
     assert here == [done]
     assert (done.ingested.bundles, done.ingested.is_new, done.pushed_to) == (2, False, "here")
     assert done.report.is_file()
-    assert done.git_commands[0] == "git add dvc.lock"
+    assert done.git_commands[0] == f"git add dvc.lock data/approvals/{ID}.jsonl {uses} data/log/{ID}.jsonl"
     assert make.git(checkout, "rev-parse", "HEAD") == head
 
 

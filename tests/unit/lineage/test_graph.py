@@ -6,12 +6,14 @@ import pytest
 import yaml
 
 from fitladder.approval.chain import chain_path
+from fitladder.approval.uses import uses_path
 from fitladder.commands.stage import STAGES
 from fitladder.errors import LineageError
 from fitladder.lineage.graph import load_outputs, parse_outputs
 from fitladder.lineage.places import (
     audits_folder,
     bundles_folder,
+    git_paths,
     prompts_folder,
     record_paths,
     report_paths,
@@ -65,6 +67,7 @@ def test_a_stage_hangs_on_files_of_its_own_experiment_alone() -> None:
         assert [path for path in paths if path not in own] == ["history"] * (name == "report"), name
     for experiment_id in load_registry(ROOT / "params.yaml").experiments:
         approvals, log = record_paths(ROOT / "data", experiment_id)
+        assert uses_path(ROOT / "data/approvals", experiment_id) in git_paths(ROOT / "data", experiment_id)
         assert approvals == chain_path(ROOT / "data/approvals", experiment_id)
         assert log == log_path(ROOT / "data", experiment_id)
         assert approvals.is_file()
