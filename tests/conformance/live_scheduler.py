@@ -27,7 +27,7 @@ from fitladder.planner.admission import AdmissionPolicy, SpacedAdmission, WorstC
 from fitladder.planner.pool import Pool
 from fitladder.planner.safety import ActiveSequence
 
-SEQS, BATCHED, BLOCKS, LENGTH, COUNT = 24, 256, 33, 200, 40
+SEQS, BATCHED, BLOCKS, LENGTH, COUNT = 24, 256, 33, 200, 24
 CONFIG = {
     "architectures": ["LlamaForCausalLM"],
     "model_type": "llama",

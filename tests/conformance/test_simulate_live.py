@@ -28,7 +28,7 @@ def cells(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     folder = tmp_path_factory.mktemp("weightless")
     environment = os.environ | {
         "PYTHONPATH": str(REPOSITORY / "src"),
-        "VLLM_CACHE_ROOT": str(folder / "cache"),
+        "VLLM_CACHE_ROOT": str(REPOSITORY / ".cache/vllm"),  # a fresh one costs a second import of vllm
     }
     done = subprocess.run(
         [str(PYTHON), str(HERE / "live_scheduler.py"), str(folder)],

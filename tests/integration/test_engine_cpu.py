@@ -23,6 +23,7 @@ PYTHON = Path(os.environ.get("FITLADDER_ENGINE_PYTHON", ROOT / ".venv-vllm/bin/p
 MODEL = ROOT / "models/smollm2-135m-instruct"
 ENVIRONMENT = dict(os.environ) | {"VLLM_CACHE_ROOT": str(ROOT / ".cache/vllm")}
 USABLE_BLOCKS = 7  # of 128 tokens; six samples at their longest want twelve
+PROMPT_TOKENS, BUDGET_TOKENS = 120, 16
 
 pytestmark = [
     pytest.mark.engine,
@@ -47,12 +48,12 @@ def run(tmp_path: Path, admission: str):
             "records": tuple(
                 RequestRecord(
                     record_id=f"r{number}",
-                    prompt_token_ids=tuple(1000 + 7 * place + number for place in range(110)),
+                    prompt_token_ids=tuple(1000 + 7 * place + number for place in range(PROMPT_TOKENS)),
                 )
                 for number in range(3)
             ),
             "k": 2,
-            "thinking_budget_tokens": 40,
+            "thinking_budget_tokens": BUDGET_TOKENS,
             "sampling": given.sampling.model_copy(update={"answer_max_tokens": 8}),
             "admission": admission,
             "samples_path": str(tmp_path / f"{admission}.parquet"),
@@ -107,7 +108,7 @@ def test_rows_are_whole_and_seeded_by_vllm_s_fan_out(overcommitted):
     ]
     for row in rows:
         assert row.stage1_seed == stage1_seed(2701, row.record_id) + row.sample_index
-        assert len(row.stage1_token_ids) <= 40
+        assert len(row.stage1_token_ids) <= BUDGET_TOKENS
         assert row.forced_close == (row.stage2_finish_reason is not None)
         assert len(row.stage2_token_ids) <= 8
     assert result.metadata.counters["repeated_samples"] == 0
@@ -119,7 +120,7 @@ def test_overcommit_preempts_and_the_recomputation_is_counted(overcommitted):
     counters = result.metadata.counters
     assert counters["widest_step"] == 6
     assert counters["preemptions"] > 0
-    assert counters["recomputed_tokens"] >= 110 * counters["preemptions"]
+    assert counters["recomputed_tokens"] >= PROMPT_TOKENS * counters["preemptions"]
     sampled = sum(len(row.stage1_token_ids) + len(row.stage2_token_ids) for row in rows)
     trimmed = sum(row.stage1_trimmed_tokens + row.stage2_trimmed_tokens for row in rows)
     assert counters["generated_tokens"] == sampled + trimmed
