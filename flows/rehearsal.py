@@ -27,11 +27,11 @@ from fitladder.phase.ask import answer_to
 from fitladder.phase.house import House, house_here
 from fitladder.phase.prompts import check_model
 from fitladder.phase.standing import Standing, survey
+from fitladder.protocol.anew import REHEARSAL, anew
 from flows.rehearsal_words import Words
 
 __all__ = ["main", "rehearse"]
 
-DEFAULT = "smollm2_135m_cpu_rehearsal"
 ENDS = ("selected", "exhausted")
 
 
@@ -44,25 +44,32 @@ def _check_ready(house: House, standing: Standing, *, alone: bool) -> None:
             f"{standing.root} is gone",
             got="nothing there",
             need=f"the root in which {uses[0].key} was begun",
-            do="bring it back, or `make clean-demo` to rehearse anew",
+            do=f"bring it back, or {anew(name)}",
+        )
+    if state in ("stopped", "terminal"):
+        raise LadderRefused(
+            f"{name} is registered as {state}: it runs no more",
+            need="an experiment whose state is open",
+            do=f"read `fitladder status {name}`, or {anew(name)}",
         )
     if state not in ("open", "interrupted", *ENDS):
         raise LadderRefused(
-            f"{standing.experiment.experiment_id} cannot go on",
+            f"{name} cannot go on",
             got=standing.next.reason,
             need="a phase that is due",
-            do="keep its root as it is and register a follow-up, or `make clean-demo` to rehearse anew",
+            do=f"keep its root as it is; {anew(name)}",
         )
+    standing.check_one_binding()
     if state not in ENDS:
         if alone and standing.experiment.review != "self":
             raise GoRefused(
-                f"{standing.experiment.experiment_id} needs another person's GO",
+                f"{name} needs another person's GO",
                 got="no terminal to wait at",
                 need="`review: self`, or a reviewer at the Prefect UI",
             )
         house.engine_command()
         check_model(house, standing.experiment)
-        claim_root(standing.root, standing.experiment.experiment_id)
+        claim_root(standing.root, name)
 
 
 def _own_go(session: Session, run: FlowRun, ask: Ask) -> None:
@@ -156,7 +163,7 @@ def _terminate(number: int, frame: FrameType | None) -> None:
 def main(arguments: list[str] | None = None) -> int:
     """Exit code: 0 done, the refusing error's own, 130 after Ctrl-C."""
     parser = argparse.ArgumentParser(prog="python -m flows.rehearsal", description=__doc__)
-    parser.add_argument("experiment", nargs="?", default=DEFAULT)
+    parser.add_argument("experiment", nargs="?", default=REHEARSAL)
     parser.add_argument("--yes", action="store_true", help="give the GO myself, where `review: self`")
     parser.add_argument("--port", type=int, help="port of the Prefect server that is started")
     chosen = parser.parse_args(arguments)

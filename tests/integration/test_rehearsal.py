@@ -95,7 +95,17 @@ def test_an_ended_ladder_starts_neither_server_nor_engine(made: ScriptedHouse) -
     assert not (made.folder / ".prefect").exists()
     assert made.generated() == ["probe@64", "probe@96"]
     shutil.rmtree(made.root)
-    refused(rehearse(made, EXPERIMENT), 6, "is gone", "probe@64 was begun", "make clean-demo")
+    anew = f"fitladder new NAME --from {EXPERIMENT}"
+    refused(rehearse(made, EXPERIMENT), 6, "is gone", "probe@64 was begun", anew)
+
+
+def test_an_experiment_that_is_over_says_so_and_is_offered_no_clean_demo(made: ScriptedHouse) -> None:
+    made.section["state"] = "terminal"
+    made.register()
+    done = rehearse(made, EXPERIMENT)
+    refused(done, 7, "registered as terminal", f"fitladder new NAME --from {EXPERIMENT}")
+    assert "a fresh probe" not in done.stderr
+    assert "clean-demo" not in done.stderr
 
 
 @pytest.mark.server

@@ -41,6 +41,8 @@ def next_phase(experiment: Experiment, history: Sequence[PhaseOutcome]) -> NextP
         where = position.reason
         if position.state == "interrupted" and position.next_key is not None:
             where = f"at {where.split(' ')[0]} preflight only"
+        elif position.state == "open":
+            where = f"before {where}"
         return NextPhase(experiment.state, None, None, f"{experiment.state} {where}")
     if position.state == "interrupted":
         return NextPhase("interrupted", None, position.next_key, position.reason)

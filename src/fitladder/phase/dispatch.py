@@ -11,7 +11,7 @@ from fitladder.approval.chain import chain_path, load_chain
 from fitladder.approval.check import check_handed_over, check_usable, owner_to_ask
 from fitladder.approval.go import Ask, Go, Handoff
 from fitladder.canonical import canonical_bytes
-from fitladder.errors import GoRefused, LadderRefused
+from fitladder.errors import BindingChanged, GoRefused, LadderRefused
 from fitladder.phase.ask import answer_to, situation
 from fitladder.phase.house import House
 from fitladder.phase.standing import survey
@@ -71,7 +71,7 @@ def window_go(house: House, experiment_id: str, work_pool: str, now: datetime) -
             check_usable(go, entry.signature, here)
             check_handed_over(entries, go, work_pool, here)
             standing.check_open(go.key, resume=go.resumes_sha256 is not None)
-        except (GoRefused, LadderRefused):
+        except (BindingChanged, GoRefused, LadderRefused):
             continue
         return go
     return None

@@ -22,7 +22,7 @@ from fitladder.ladder.outcome import PhaseOutcome
 from fitladder.lineage.audits import audit_bundle
 from fitladder.lineage.outcomes import outcomes
 from fitladder.phase.house import House
-from fitladder.protocol.binding import Binding, bind
+from fitladder.protocol.binding import Binding, bind, check_whole
 from fitladder.protocol.experiment import Experiment
 from fitladder.protocol.key import BundleKey
 from fitladder.protocol.registry import Registry, load_registry
@@ -72,8 +72,18 @@ class Standing:
         return self.interrupted_attempts(key)[-1] if self.next.resumable == key else None
 
     def check_open(self, key: BundleKey, *, resume: bool = False) -> None:
-        """This phase, and no other, may be begun now, or begun again. Raises LadderRefused."""
+        """This phase, and no other, may be begun now, or begun again. Raises LadderRefused.
+
+        Raises BindingChanged where decision code moved since an earlier phase: the selection would refuse.
+        """
         check_authorised(self.experiment, self.history, key, resume=resume)
+        self.check_one_binding()
+
+    def check_one_binding(self) -> None:
+        """Every phase that was begun has today's binding, decision code included. Raises BindingChanged."""
+        for preflight in self.begun:
+            key = preflight.key
+            check_whole(preflight.binding, self.binding, where=f"{key.phase}@{key.thinking_budget_tokens}")
 
     def check_same_runtime(self, key: BundleKey, facts: EngineFacts, runtime: RuntimeFacts) -> None:
         """Engine and environment are those of the rung's earlier phases. Raises BindingChanged."""

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import fitladder
 from fitladder.canonical import canonical_sha256, sha256_bytes
 from fitladder.errors import BindingChanged
+from fitladder.protocol.anew import anew
 from fitladder.protocol.experiment import Experiment, Frozen, Identifier, Sha256
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "Moved",
     "bind",
     "check_generation",
+    "check_whole",
     "generation_code_sha256",
     "import_closure",
     "moved",
@@ -175,5 +177,22 @@ def check_generation(recorded: Binding, now: Binding, *, where: str) -> None:
         f"{where} was made under another binding" + (f" ({first.part} moved)" if first else ""),
         got=first.old if first else recorded.generation_sha256,
         need=first.new if first else now.generation_sha256,
-        do=f"see `fitladder binding {now.experiment_id} --diff {where}`; bundles keep their binding",
+        do=f"bundles keep their binding (see `fitladder binding {now.experiment_id} --diff {where}`): "
+        f"check out the commit that they were made at, or {anew(now.experiment_id)}",
+    )
+
+
+def check_whole(recorded: Binding, now: Binding, *, where: str) -> None:
+    """Refuse to go on under another binding than `where` has, decision code included: no selection could
+    count both. Raises BindingChanged with both digests.
+    """
+    if recorded.binding_sha256 == now.binding_sha256:
+        return
+    first = next(iter(moved(recorded, now)), None)
+    raise BindingChanged(
+        f"the binding moved since {where}" + (f" ({first.part})" if first else ""),
+        got=now.binding_sha256,
+        need=recorded.binding_sha256,
+        do=f"nothing decides over two bindings: check out the commit of {where} "
+        f"(see `fitladder binding {now.experiment_id} --explain`), or {anew(now.experiment_id)}",
     )

@@ -21,7 +21,9 @@ from scripted.house import (
 from fitladder.approval.chain import chain_path, load_chain
 from fitladder.approval.form import ask_of_schema, decision_form, go_of
 from fitladder.approval.signature import sign
-from fitladder.errors import GoRefused
+from fitladder.canonical import canonical_sha256
+from fitladder.errors import BindingChanged, GoRefused
+from fitladder.phase import standing as standing_module
 from fitladder.phase.ask import close_overdue, decide, hand_over
 from fitladder.phase.dispatch import check_ready, window_go
 from fitladder.phase.expect import expected_geometry, expected_speed, fit_line
@@ -29,7 +31,8 @@ from fitladder.phase.house import House
 from fitladder.phase.plan import plan_phase, render_plan
 from fitladder.phase.run import adopt
 from fitladder.phase.standing import Standing, survey
-from fitladder.protocol.binding import bind
+from fitladder.protocol.binding import Binding, bind
+from fitladder.protocol.experiment import Experiment
 from fitladder.protocol.registry import load_registry
 
 PROBE = key_of("probe", 64)
@@ -263,3 +266,31 @@ def test_a_follow_up_on_a_gpu_is_planned_with_what_its_predecessor_recorded(tmp_
     stranger = dataclasses.replace(standing, experiment=experiment.model_copy(update={"predecessor": None}))
     assert expected_geometry(here, stranger) is None
     assert expected_speed(here, stranger, 49152) is None
+
+
+def _bind_moved(experiment: Experiment) -> Binding:
+    """Today's binding with one module of decision code that is not what it was."""
+    plain = bind(experiment).model_dump(exclude={"binding_sha256"})
+    plain["decision_code"]["ladder/select.py"] = "0" * 64
+    return Binding(**plain, binding_sha256=canonical_sha256(plain))
+
+
+def test_after_decision_code_moved_nothing_is_asked_for_that_no_selection_could_count(
+    made: ScriptedHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house, base = made.house(), key_of("base", 64)
+    run_whole_phase(house, PROBE, approve(house, PROBE))
+    asked = ask_for(house, base, "ask-2")
+    monkeypatch.setattr(standing_module, "bind", _bind_moved)
+    standing = survey(house, EXPERIMENT)  # what stands is still read: decision code made none of it
+    assert standing.next.key == base
+    with pytest.raises(BindingChanged) as refusal:
+        ask_for(house, base, "ask-3")
+    line = str(refusal.value)
+    assert standing.binding.binding_sha256 in line
+    assert standing.begun[0].binding.binding_sha256 in line
+    assert "decision_code.ladder/select.py" in line
+    assert f"fitladder new NAME --from {EXPERIMENT}" in line
+    assert decide(house, asked, filled(asked), now()).kind == "refused"
+    assert kinds(made) == ["asked", "go", "asked", "refused"]
+    assert made.generated() == ["probe@64"]

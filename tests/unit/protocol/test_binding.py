@@ -10,6 +10,7 @@ import pytest
 
 import fitladder
 from fitladder.errors import BindingChanged
+from fitladder.protocol.anew import REHEARSAL, anew
 from fitladder.protocol.binding import Binding, bind, check_generation, moved
 from fitladder.protocol.registry import parse_registry
 
@@ -41,8 +42,16 @@ def test_a_protocol_value_moves_it(
 ) -> None:
     old, new = _bind(params_text), _bind(edited(path, value))
     assert part in [change.part for change in moved(old, new)]
-    with pytest.raises(BindingChanged, match="made under another binding"):
+    with pytest.raises(BindingChanged, match="made under another binding") as refusal:
         check_generation(old, new, where="bundle")
+    assert f"fitladder new NAME --from {EXACT}" in str(refusal.value)
+
+
+def test_only_the_rehearsal_is_thrown_away_to_begin_anew() -> None:
+    assert anew(REHEARSAL) == "`make clean-demo` to rehearse anew"
+    assert "clean-demo" not in anew(EXACT)
+    makefile = (PACKAGE.parents[1] / "Makefile").read_text()
+    assert f"runs/{REHEARSAL}" in makefile
 
 
 def _bind_in_copy(package: Path) -> Binding:
