@@ -48,6 +48,19 @@ def _checklist(ask: Ask, *, ticked: bool, verdict: str) -> dict[str, bool]:
     return {item: typer.confirm(text, default=False) for item, text in CHECKLIST.items()}
 
 
+def _typed_binding(ask: Ask, given: str | None) -> str:
+    """The digest that was typed. Only the plan says the right one, so that none can be copied unread."""
+    typed = (given or typer.prompt("Binding SHA-256, from the plan")).strip()
+    if typed != ask.binding_sha256:
+        raise GoRefused(
+            f"{ask.key}: this binding is not the plan's",
+            got=ascii(typed)[:80],
+            need="the SHA-256 that stands in the plan",
+            do="read the plan and take it from there",
+        )
+    return typed
+
+
 def go(
     words: Annotated[list[str], typer.Argument(metavar="[sign] EXPERIMENT", help="An experiment id.")],
     *,
@@ -88,7 +101,7 @@ def go(
     form: dict[str, Any] = {
         "verdict": verdict,
         "reviewer": getpass.getuser() if reviewer is None else reviewer,
-        "binding_sha256": binding or typer.prompt("Binding SHA-256, from the plan"),
+        "binding_sha256": _typed_binding(ask, binding),
         **_checklist(ask, ticked=all_checked, verdict=verdict),
         "expires": expires or schema["properties"]["expires"]["default"],
         "allows_window": window,
