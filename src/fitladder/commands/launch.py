@@ -10,7 +10,9 @@ from fitladder.errors import UsageError
 from fitladder.orchestrator.following import follow, refusal_of
 from fitladder.orchestrator.rest import api_from_environment
 from fitladder.orchestrator.runs import create_run
+from fitladder.phase.house import house_here
 from fitladder.protocol.experiment import PHASES
+from fitladder.protocol.registry import check_rung, load_registry
 
 __all__ = ["launch"]
 
@@ -33,7 +35,9 @@ def launch(
     """Ask for one phase at one rung. Nothing runs before somebody gives GO."""
     if phase not in PHASES:
         raise UsageError("--phase", got=repr(phase), need=" or ".join(PHASES))
-    api = api_from_environment()
+    house = house_here()
+    check_rung(load_registry(house.params).experiment(experiment), budget)
+    api = api_from_environment(house.environment)
     run = create_run(
         api,
         LAUNCH,

@@ -13,7 +13,7 @@ from fitladder.errors import RegistrationError
 from fitladder.protocol.experiment import Experiment, Frozen, Identifier
 from fitladder.strict_yaml import parse_yaml
 
-__all__ = ["Registry", "Reviewer", "load_registry", "parse_registry"]
+__all__ = ["Registry", "Reviewer", "check_rung", "load_registry", "parse_registry"]
 
 
 class Reviewer(Frozen):
@@ -40,6 +40,17 @@ class Registry(Frozen):
                 got=repr(experiment_id),
                 need=" or ".join(sorted(self.experiments)) or "one registered",
             ) from None
+
+
+def check_rung(experiment: Experiment, budget_tokens: int) -> None:
+    """A rung of this budget is registered. Raises RegistrationError naming those that are."""
+    budgets = [rung.thinking_budget_tokens for rung in experiment.rungs]
+    if budget_tokens not in budgets:
+        raise RegistrationError(
+            f"no such rung of {experiment.experiment_id}",
+            got=budget_tokens,
+            need=" or ".join(map(str, budgets)),
+        )
 
 
 def load_registry(path: Path) -> Registry:
