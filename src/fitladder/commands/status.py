@@ -1,11 +1,13 @@
 """`fitladder status`: experiment by rung by phase, what the disk proves, and the one command that is due."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from fitladder.commands.options import Json, Params, print_json, print_table
+from fitladder.errors import BindingChanged
 from fitladder.orchestrator.beside import Beside, approval_conflicts, beside_status
 from fitladder.orchestrator.rest import api_from_environment
 from fitladder.orchestrator.runs import FlowRun
@@ -19,30 +21,67 @@ __all__ = ["status"]
 def status(
     experiment: Annotated[str | None, typer.Argument(help="An experiment id; all where left out.")] = None,
     params: Params = Path("params.yaml"),
+    check: Annotated[
+        bool, typer.Option("--check", help="Exit code 3 where an experiment is foreign to this checkout.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Where every experiment stands: state, GO, receipt, and what is authorised next."""
+    """Where every experiment stands: state, GO, receipt, and what is authorised next.
+
+    Bundles that were made under another protocol or other generation code are shown as foreign.
+    """
     registry = load_registry(params)
     names = [experiment] if experiment else list(registry.experiments)
     house = house_here()
-    found = [experiment_status(house, registry, name) for name in names]
+    found: list[ExperimentStatus] = []
+    foreign: dict[str, str] = {}
+    for name in names:
+        try:
+            found.append(experiment_status(house, registry, name))
+        except BindingChanged as refusal:
+            foreign[name] = str(refusal)
     api = api_from_environment(house.environment) if house.environment.get("PREFECT_API_URL") else None
     besides = [beside_status(api, house, one) if api else () for one in found]
     against = [approval_conflicts(api, house, one) if api else () for one in found]
     if as_json:
         plain = [_plain(*three) for three in zip(found, besides, against, strict=True)]
-        print_json({"experiments": plain})
-        return
+        plain += [
+            {"experiment_id": name, "state": registry.experiment(name).state, "foreign": line}
+            for name, line in foreign.items()
+        ]
+        print_json({"experiments": sorted(plain, key=lambda one: names.index(one["experiment_id"]))})
+    else:
+        _print(found, besides, against, with_prefect=api is not None)
+        for name, line in foreign.items():
+            typer.echo(f"{name} ({registry.experiment(name).state}; foreign to this checkout)\n  {line}")
+    if check and foreign:
+        raise typer.Exit(BindingChanged.exit_code)
+
+
+def _print(
+    found: Sequence[ExperimentStatus],
+    besides: Sequence[tuple[Beside, ...]],
+    against: Sequence[tuple[str, ...]],
+    *,
+    with_prefect: bool,
+) -> None:
     for one, beside, wrong in zip(found, besides, against, strict=True):
         runs = {each.disk.key: each.run for each in beside}
         rows = [
-            (*_row(phase), *(_said(runs[phase.key]) if api else ()))
+            (*_row(phase), *(_said(runs[phase.key]) if with_prefect else ()))
             for phase in one.phases
             if phase.state != "not_run" or runs.get(phase.key)
         ]
         title = f"{one.experiment.experiment_id} ({one.experiment.state}; from {one.source})"
         if rows:
-            columns = ("budget", "phase", "state", "GO", "receipt", *(("Prefect says",) if api else ()))
+            columns = (
+                "budget",
+                "phase",
+                "state",
+                "GO",
+                "receipt",
+                *(("Prefect says",) if with_prefect else ()),
+            )
             print_table(title, columns, rows)
         else:
             typer.echo(f"{title}: no phase has run")
@@ -52,6 +91,8 @@ def status(
                 typer.echo(f"  conflict: {key.phase}@{key.thinking_budget_tokens}: {each.conflict}")
         for conflict in wrong:
             typer.echo(f"  conflict: {conflict}")
+        if one.moved:
+            typer.echo(f"  no phase may be asked for: {one.moved}")
         typer.echo(
             f"  next: {one.next.reason}" + (f"\n        {one.next_command}" if one.next_command else "")
         )
@@ -111,5 +152,6 @@ def _plain(one: ExperimentStatus, beside: tuple[Beside, ...], wrong: tuple[str, 
             "state": one.next.state,
             "reason": one.next.reason,
             "command": one.next_command,
+            "moved": one.moved,
         },
     }

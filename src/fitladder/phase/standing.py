@@ -5,6 +5,7 @@ from the same bytes. It writes nothing.
 """
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,7 +28,7 @@ from fitladder.protocol.experiment import Experiment
 from fitladder.protocol.key import BundleKey
 from fitladder.protocol.registry import Registry, load_registry
 
-__all__ = ["Standing", "survey"]
+__all__ = ["Standing", "check_one_binding", "survey"]
 
 
 @dataclass(frozen=True)
@@ -81,9 +82,7 @@ class Standing:
 
     def check_one_binding(self) -> None:
         """Every phase that was begun has today's binding, decision code included. Raises BindingChanged."""
-        for preflight in self.begun:
-            key = preflight.key
-            check_whole(preflight.binding, self.binding, where=f"{key.phase}@{key.thinking_budget_tokens}")
+        check_one_binding(self.binding, self.begun)
 
     def check_same_runtime(self, key: BundleKey, facts: EngineFacts, runtime: RuntimeFacts) -> None:
         """Engine and environment are those of the rung's earlier phases. Raises BindingChanged."""
@@ -92,6 +91,13 @@ class Standing:
             if preflight.key.thinking_budget_tokens == key.thinking_budget_tokens:
                 recorded = rung_identity(preflight.engine, preflight.runtime)
                 check_no_drift(recorded, live, where=f"{key} after {preflight.key.phase}")
+
+
+def check_one_binding(binding: Binding, begun: Iterable[Preflight]) -> None:
+    """`Standing.check_one_binding` of any preflights. Raises BindingChanged naming the first that differs."""
+    for preflight in begun:
+        key = preflight.key
+        check_whole(preflight.binding, binding, where=f"{key.phase}@{key.thinking_budget_tokens}")
 
 
 def survey(house: House, experiment_id: str) -> Standing:

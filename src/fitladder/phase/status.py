@@ -5,11 +5,12 @@ What Prefect says is somebody else's column; it never decides.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from fitladder.bundles.schemas import Preflight
 from fitladder.bundles.verify import VerifiedBundle, VerifiedPreflight
-from fitladder.errors import RootRefused
+from fitladder.errors import BindingChanged, RootRefused
 from fitladder.ladder.authorise import NextPhase, next_phase
 from fitladder.ladder.outcome import PhaseOutcome, interrupted, outcome_of
 from fitladder.ladder.walk import walk
@@ -17,7 +18,8 @@ from fitladder.lineage.audits import audit_bundle
 from fitladder.lineage.load import load_bundles
 from fitladder.lineage.outcomes import outcomes
 from fitladder.phase.house import House
-from fitladder.phase.standing import survey
+from fitladder.phase.standing import check_one_binding, survey
+from fitladder.protocol.binding import Binding, bind
 from fitladder.protocol.experiment import PHASES, Experiment
 from fitladder.protocol.key import BundleKey
 from fitladder.protocol.registry import Registry
@@ -48,12 +50,13 @@ class ExperimentStatus:
     rungs: Mapping[int, str]
     phases: tuple[PhaseStatus, ...]
     next: NextPhase
+    moved: str | None = None  # why nothing may be asked for, where decision code moved since a phase
 
     @property
     def next_command(self) -> str | None:
         """The command that asks for what is due; None where nothing may be asked for."""
         key = self.next.key or self.next.resumable
-        if key is None:
+        if key is None or self.moved is not None:
             return None
         return (
             f"fitladder launch {key.experiment_id} --phase {key.phase} --budget {key.thinking_budget_tokens}"
@@ -62,7 +65,10 @@ class ExperimentStatus:
 
 
 def experiment_status(house: House, registry: Registry, experiment_id: str) -> ExperimentStatus:
-    """Re-verify and re-audit what is here. Raises as verification does: a broken bundle has no status."""
+    """Re-verify and re-audit what is here. Raises as verification does: a broken bundle has no status.
+
+    Raises BindingChanged where the bundles are foreign to the protocol or generation code that is here.
+    """
     experiment = registry.experiment(experiment_id)
     recorded = load_history(house.data, experiment_id)
     if recorded is not None:
@@ -74,13 +80,23 @@ def experiment_status(house: House, registry: Registry, experiment_id: str) -> E
         standing = None  # no root is named on this machine: a reader's laptop
     if standing is not None and standing.begun:
         gos = _gos((*standing.bundles, *standing.preflights))
-        return _status(experiment, "root", standing.history, gos)
+        status = _status(experiment, "root", standing.history, gos)
+        return replace(status, moved=_moved(standing.binding, standing.begun))
     found = load_bundles(house.data, experiment)
     if found is None:
         return _status(experiment, "nothing yet", (), {})
     audits = tuple(audit_bundle(bundle, experiment) for bundle in found.bundles)
     gos = _gos((*found.bundles, *found.preflights))
-    return _status(experiment, "data/bundles", outcomes(found, audits, experiment), gos)
+    status = _status(experiment, "data/bundles", outcomes(found, audits, experiment), gos)
+    return replace(status, moved=_moved(bind(experiment), [one.preflight for one in found.links]))
+
+
+def _moved(binding: Binding, begun: Sequence[Preflight]) -> str | None:
+    try:
+        check_one_binding(binding, begun)
+    except BindingChanged as refusal:
+        return str(refusal)
+    return None
 
 
 def _gos(begun: Sequence[VerifiedBundle | VerifiedPreflight]) -> dict[BundleKey, tuple[str, int]]:

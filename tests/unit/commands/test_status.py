@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from scripted.house import EXPERIMENT, approve, key_of, make_house, run_whole_phase
 
 from fitladder import cli
 
@@ -49,3 +50,38 @@ def test_the_table_names_the_receipt(
     out = _run(monkeypatch, capsys, "status", "qwen35_4b_verified_macro_exact_cudagraph_rerun")
     assert "61da6f616365" in out
     assert "complete, rejected" in out
+
+
+@pytest.mark.parametrize(("words", "code"), [((), 0), (("--check",), 3), (("--json",), 0)])
+def test_a_foreign_experiment_hides_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    words: tuple[str, ...],
+    code: int,
+) -> None:
+    made = make_house(tmp_path / "checkout")
+    probe = key_of("probe", 64)
+    run_whole_phase(made.house(), probe, approve(made.house(), probe))
+    other = {**made.section, "artifacts": {**made.section["artifacts"], "environment_override": "OTHER_ROOT"}}
+    made.document["experiments"]["other_experiment"] = other
+    made.section["sampling"] = {**made.section["sampling"], "top_k": 21}
+    made.register()
+    for name, value in made.environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    monkeypatch.chdir(made.folder)
+    monkeypatch.setattr("sys.argv", ["fitladder", "status", *words])
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    out = capsys.readouterr().out
+    assert stop.value.code == code
+    assert "section.sampling.top_k" in out
+    assert f"fitladder new NAME --from {EXPERIMENT}" in out
+    if "--json" in words:
+        found = {one["experiment_id"]: one for one in json.loads(out)["experiments"]}
+        assert found["other_experiment"]["source"] == "nothing yet"
+        assert "next" not in found[EXPERIMENT]
+    else:
+        assert f"{EXPERIMENT} (open; foreign to this checkout)" in out
+        assert "other_experiment (open; from nothing yet): no phase has run" in out

@@ -31,6 +31,7 @@ from fitladder.phase.house import House
 from fitladder.phase.plan import plan_phase, render_plan
 from fitladder.phase.run import adopt
 from fitladder.phase.standing import Standing, survey
+from fitladder.phase.status import experiment_status
 from fitladder.protocol.binding import Binding, bind
 from fitladder.protocol.experiment import Experiment
 from fitladder.protocol.registry import load_registry
@@ -291,6 +292,8 @@ def test_after_decision_code_moved_nothing_is_asked_for_that_no_selection_could_
     assert standing.begun[0].binding.binding_sha256 in line
     assert "decision_code.ladder/select.py" in line
     assert f"fitladder new NAME --from {EXPERIMENT}" in line
+    status = experiment_status(house, standing.registry, EXPERIMENT)
+    assert (status.next_command, status.moved) == (None, line)
     assert decide(house, asked, filled(asked), now()).kind == "refused"
     assert kinds(made) == ["asked", "go", "asked", "refused"]
     assert made.generated() == ["probe@64"]
