@@ -94,6 +94,13 @@ def dvc(folder: Path) -> Dvc:
     return Dvc(folder, environment(folder), wait_s=60)
 
 
+def point_remote(folder: Path, **settings: str) -> Path:
+    """What `dvc remote modify --local here NAME VALUE` writes, in a clone that has no local settings yet."""
+    lines = [f"    {name} = {value}\n" for name, value in settings.items()]
+    (folder / ".dvc/config.local").write_text("".join(["['remote \"here\"']\n", *lines]))
+    return folder
+
+
 def fitladder(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """The real command in the checkout."""
     program = Path(sys.executable).parent / "fitladder"

@@ -58,11 +58,14 @@ def ingest(
             f"{done.ingested.bundles} verified, {'brought in' if done.ingested.is_new else 'as before'}",
         ),
         ("tree", done.ingested.tree_sha256),
-        ("pushed to", done.pushed_to or "nowhere: no default remote is configured"),
+        (
+            "pushed to",
+            done.pushed_to or ("nowhere: no default remote is configured" if push else "nowhere: --no-push"),
+        ),
         ("report", str(done.report)),
-        ("commit with", " && ".join(done.git_commands)),
     ]
     print_table(experiment, ("what", "value"), rows)
+    typer.echo("\n".join(["commit with", *done.git_commands]))  # whole lines, to be copied
 
 
 @app.command()

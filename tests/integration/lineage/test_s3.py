@@ -66,10 +66,7 @@ def bucket(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def _on_s3(checkout: Path, endpoint: str) -> Path:
-    dvc = make.dvc(checkout)
-    dvc.run("remote", "modify", "here", "url", f"s3://{BUCKET}/dvc")
-    dvc.run("remote", "modify", "here", "endpointurl", endpoint)
-    return checkout
+    return make.point_remote(checkout, url=f"s3://{BUCKET}/dvc", endpointurl=endpoint)
 
 
 def test_a_bundle_goes_over_s3_and_a_tampered_object_is_refused(
@@ -77,14 +74,15 @@ def test_a_bundle_goes_over_s3_and_a_tampered_object_is_refused(
 ) -> None:
     first = _on_s3(checkout, endpoint)
     assert push(make.dvc(first), ID) == "here"
-    make.commit(first, "on S3")
     clone = tmp_path / "clone"
     make.git(tmp_path, "clone", "-q", str(first), str(clone))
+    _on_s3(clone, endpoint)
     md5 = raw_md5(first / SAMPLES)
     assert pull(make.dvc(clone), ID) == check_lineage(first, ID)
 
     again = tmp_path / "again"
     make.git(tmp_path, "clone", "-q", str(first), str(again))
+    _on_s3(again, endpoint)
     key = bucket.Object(f"dvc/files/md5/{md5[:2]}/{md5[2:]}")
     data = key.get()["Body"].read()
     key.put(Body=data[:-5] + bytes([data[-5] ^ 1]) + data[-4:])
