@@ -53,14 +53,16 @@ def launch(  # noqa: PLR0917 - a deployment's parameters are given by name
     valid_s: int = 172_800,
     hands_on: bool = True,
     resume: bool = False,
+    again: bool = False,
 ) -> State[Any]:
     """Ask for one phase at one rung, dispatch it after a GO. Ends cleanly on NO-GO, time-out and expiry.
 
-    `resume`: it was interrupted, and another attempt at it is asked for.
+    `resume`: it was interrupted, and another attempt at it is asked for. `again`: the run of an unused GO of
+    it is lost.
     """
     house = house_here()
     key = BundleKey(experiment_id=experiment, thinking_budget_tokens=budget, phase=phase)
-    ask = open_ask(house, key, str(runtime.flow_run.id), requester, wait_s, resume=resume)
+    ask = open_ask(house, key, str(runtime.flow_run.id), requester, wait_s, resume=resume, again=again)
     pool = phase_pool()
     show_plan(house, ask, pool)
     if owner := owner_to_ask(load_registry(house.params), pool, requester):

@@ -113,6 +113,7 @@ def _one_phase(house: House, session: Session, due: NextPhase, words: Words, *, 
             "budget": key.thinking_budget_tokens,
             "requester": getpass.getuser(),
             "resume": due.resumable is not None,
+            "again": True,  # a GO that an interrupted rehearsal left unused: its run went with it
             "hands_on": False,  # lineage runs once, at the end
         },
     )

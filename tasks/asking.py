@@ -37,10 +37,12 @@ def _now() -> datetime:
 
 
 @task(cache_policy=NO_CACHE)
-def open_ask(house: House, key: BundleKey, ask_id: str, requester: str, wait_s: int, *, resume: bool) -> Ask:
+def open_ask(
+    house: House, key: BundleKey, ask_id: str, requester: str, wait_s: int, *, resume: bool, again: bool
+) -> Ask:
     """Idempotent by `ask_id`, so a flow that restarts from the top asks nothing twice."""
     return asking.open_ask(
-        house, key, ask_id=ask_id, requester=requester, now=_now(), wait_s=wait_s, resume=resume
+        house, key, ask_id=ask_id, requester=requester, now=_now(), wait_s=wait_s, resume=resume, again=again
     )
 
 

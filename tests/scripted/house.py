@@ -250,18 +250,26 @@ def filled(ask: Ask, **changes: Any) -> dict[str, Any]:
 
 
 def ask_for(
-    house: House, key: BundleKey, ask_id: str = "ask-1", *, wait_s: int = 3600, resume: bool = False
+    house: House,
+    key: BundleKey,
+    ask_id: str = "ask-1",
+    *,
+    wait_s: int = 3600,
+    resume: bool = False,
+    again: bool = False,
 ) -> Ask:
     """An open ask by `rosa`, now."""
     now = datetime.now(UTC)
-    return open_ask(house, key, ask_id=ask_id, requester="rosa", now=now, wait_s=wait_s, resume=resume)
+    return open_ask(
+        house, key, ask_id=ask_id, requester="rosa", now=now, wait_s=wait_s, resume=resume, again=again
+    )
 
 
 def approve(
     house: House, key: BundleKey, ask_id: str = "ask-1", *, resume: bool = False, **changes: Any
 ) -> str:
-    """Ask, answer, and return the digest of the recorded GO."""
-    ask = ask_for(house, key, ask_id, resume=resume)
+    """Ask, answer, and return the digest of the recorded GO, beside any that stands unused already."""
+    ask = ask_for(house, key, ask_id, resume=resume, again=True)
     entry = decide(house, ask, filled(ask, **changes), datetime.now(UTC))
     if entry.kind != "go":
         raise GoRefused(f"the answer became {entry.kind}", got=entry.statement.get("reason"))

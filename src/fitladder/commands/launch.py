@@ -27,6 +27,9 @@ def launch(
     resume: Annotated[
         bool, typer.Option("--resume", help="Another attempt at a phase that was interrupted.")
     ] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Although an unused GO of it stands, whose run is lost.")
+    ] = False,
     requester: Annotated[str | None, typer.Option("--requester", help="Who asks; you, if left out.")] = None,
     wait_h: Annotated[int, typer.Option("--wait-h", min=1, help="Hours that the question stays open.")] = 24,
     valid_h: Annotated[int, typer.Option("--valid-h", min=1, help="Hours that a GO lasts, proposed.")] = 48,
@@ -46,6 +49,7 @@ def launch(
             "phase": phase,
             "budget": budget,
             "resume": resume,
+            "again": again,
             "requester": requester or getpass.getuser(),
             "wait_s": wait_h * 3600,
             "valid_s": valid_h * 3600,

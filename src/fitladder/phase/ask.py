@@ -13,6 +13,7 @@ from fitladder.approval.check import Identity, Situation, check_handoff, check_s
 from fitladder.approval.clock import format_utc, parse_utc
 from fitladder.approval.form import go_of, handoff_of
 from fitladder.approval.go import Ask, Closing, Go, Handoff
+from fitladder.approval.uses import load_uses, uses_path
 from fitladder.engine.arguments import llm_arguments
 from fitladder.errors import FitladderError, GoRefused
 from fitladder.phase.house import House
@@ -71,11 +72,13 @@ def open_ask(
     now: datetime,
     wait_s: int,
     resume: bool = False,
+    again: bool = False,
 ) -> Ask:
     """Check that the ladder authorises this phase and its engine can be asked for, then record the ask.
 
-    `resume`: the phase was interrupted, and another attempt at it is asked for. Raises what validation, root,
-    catalog and ladder raise; nothing is recorded then.
+    `resume`: the phase was interrupted, and another attempt at it is asked for. `again`: an unused GO of it
+    is known to lead nowhere any more, as its run is lost. Raises what validation, root, catalog and ladder
+    raise, and GoRefused where an unused GO stands; nothing is recorded then.
     """
     path = chain_path(house.approvals, key.experiment_id)
     for entry in load_chain(path, key.experiment_id):
@@ -98,8 +101,42 @@ def open_ask(
         deadline=format_utc(now + timedelta(seconds=wait_s)),
     )
     close_overdue(house, key.experiment_id, now)
-    append(path, key.experiment_id, lambda _: _draft("asked", ask, now, "self-asserted"))
+
+    used = _used(house, standing)
+
+    def choose(entries: tuple[Entry, ...]) -> Draft:
+        if not again:
+            _check_no_open_go(entries, ask, used, now)
+        return _draft("asked", ask, now, "self-asserted")
+
+    append(path, key.experiment_id, choose)
     return ask
+
+
+def _used(house: House, standing: Standing) -> frozenset[str]:
+    """Every GO that some preflight names, or that was used here in a root which is gone."""
+    name = standing.experiment.experiment_id
+    recorded = load_uses(uses_path(house.approvals, name), name)
+    return standing.used_go_sha256s | {use.go_sha256 for use in recorded}
+
+
+def _check_no_open_go(entries: tuple[Entry, ...], ask: Ask, used: frozenset[str], now: datetime) -> None:
+    """No GO that may still be used stands for this phase: two would be two dispatches. Raises GoRefused."""
+    about = (ask.key, ask.binding_sha256, ask.resumes_sha256)
+    for entry in entries:
+        go = entry.parsed() if entry.kind == "go" else None
+        if (
+            isinstance(go, Go)
+            and (go.key, go.binding_sha256, go.resumes_sha256) == about
+            and go.sha256 not in used
+            and now <= parse_utc(go.expires)
+        ):
+            raise GoRefused(
+                f"an unused GO of {ask.key} stands already",
+                got=f"{go.sha256} by {go.reviewer}, until {go.expires}",
+                need="one GO a phase",
+                do="its run begins by itself, or is retried in Prefect; if it is lost, launch with --again",
+            )
 
 
 def _ask(entry: Entry) -> Ask:
@@ -134,6 +171,12 @@ def decide(house: House, ask: Ask, filled: Mapping[str, Any], now: datetime) -> 
                 return _draft("expired", _closing(ask, f"the GO ended at {go.expires}"), now)
             standing = survey(house, ask.experiment_id)
             standing.check_open(ask.key, resume=ask.resumes_sha256 is not None)
+            asked = next(
+                e.sequence for e in entries if e.kind == "asked" and e.statement["ask_id"] == ask.ask_id
+            )
+            _check_no_open_go(
+                entries[asked:], ask, _used(house, standing), now
+            )  # those before it were known to its ask
             identity = check_statement(go, signature, situation(standing, ask.key, now))
             return _draft("go", go, now, identity, signature)
         except FitladderError as refusal:

@@ -22,9 +22,10 @@ from fitladder.approval.chain import chain_path, load_chain
 from fitladder.approval.form import ask_of_schema, decision_form, go_of
 from fitladder.approval.signature import sign
 from fitladder.canonical import canonical_sha256
-from fitladder.errors import BindingChanged, GoRefused
+from fitladder.errors import BindingChanged, GoRefused, LadderRefused, RootBusy
+from fitladder.phase import run
 from fitladder.phase import standing as standing_module
-from fitladder.phase.ask import close_overdue, decide, hand_over
+from fitladder.phase.ask import close_overdue, decide, hand_over, open_ask
 from fitladder.phase.dispatch import check_ready, window_go
 from fitladder.phase.expect import expected_geometry, expected_speed, fit_line
 from fitladder.phase.house import House
@@ -200,7 +201,7 @@ def test_the_window_takes_only_what_allows_it_and_only_once(made: ScriptedHouse)
     ask = ask_for(made.house(), PROBE)
     decide(made.house(), ask, filled(ask), now())
     assert window_go(made.house(), EXPERIMENT, "gpu", now()) is None
-    again = ask_for(made.house(), PROBE, "ask-2")
+    again = ask_for(made.house(), PROBE, "ask-2", again=True)
     entry = decide(made.house(), again, filled(again, allows_window=True), now())
     go = window_go(made.house(), EXPERIMENT, "gpu", now())
     assert go is not None
@@ -296,4 +297,35 @@ def test_after_decision_code_moved_nothing_is_asked_for_that_no_selection_could_
     assert (status.next_command, status.moved) == (None, line)
     assert decide(house, asked, filled(asked), now()).kind == "refused"
     assert kinds(made) == ["asked", "go", "asked", "refused"]
+    assert made.generated() == ["probe@64"]
+
+
+def test_two_launches_of_one_phase_wait_and_only_one_takes_a_go(made: ScriptedHouse) -> None:
+    house = made.house()
+    one, two = ask_for(house, PROBE, "ask-1"), ask_for(house, PROBE, "ask-2")
+    first = decide(house, one, filled(one), now())
+    second = decide(house, two, filled(two), now())
+    assert (first.kind, second.kind) == ("go", "refused")
+    assert first.parsed().sha256 in second.statement["reason"]
+    with pytest.raises(GoRefused, match="was not allowed"):
+        check_ready(house, two, "gpu", now())
+    with pytest.raises(GoRefused, match=r"an unused GO .* stands already.*--again"):
+        ask_for(house, PROBE, "ask-3")
+    assert kinds(made) == ["asked", "asked", "go", "refused"]
+    later = now() + timedelta(days=70_000)  # the first GO is over: nothing is in the way any more
+    open_ask(house, PROBE, ask_id="ask-4", requester="rosa", now=later, wait_s=60)
+
+
+def test_two_gos_of_one_phase_begin_it_once(made: ScriptedHouse) -> None:
+    house = made.house()
+    lost = approve(house, PROBE, "ask-1")
+    again = ask_for(house, PROBE, "ask-2", again=True)
+    other = decide(house, again, filled(again), now()).parsed().sha256
+    assert lost != other
+    with run.hold(house, PROBE, "gpu"), pytest.raises(RootBusy), run.hold(house, PROBE, "gpu"):
+        pass
+    run_whole_phase(house, PROBE, other)
+    with run.hold(house, PROBE, "gpu") as site, pytest.raises(LadderRefused, match="is not authorised"):
+        run.authorise(site, lost)
+    assert run_whole_phase(house, PROBE, lost).go_sha256 == other  # the receipt that stands
     assert made.generated() == ["probe@64"]
