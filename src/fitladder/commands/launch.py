@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from fitladder.commands.options import Json, print_json
+from fitladder.commands.protocol import check_registered
 from fitladder.errors import UsageError
 from fitladder.orchestrator.following import follow, refusal_of
 from fitladder.orchestrator.rest import api_from_environment
@@ -39,7 +40,9 @@ def launch(
     if phase not in PHASES:
         raise UsageError("--phase", got=repr(phase), need=" or ".join(PHASES))
     house = house_here()
-    check_rung(load_registry(house.params).experiment(experiment), budget)
+    registry = load_registry(house.params)
+    check_rung(registry.experiment(experiment), budget)
+    check_registered(registry, registry.experiment(experiment), house.data)
     api = api_from_environment(house.environment)
     run = create_run(
         api,

@@ -1,18 +1,22 @@
 """`fitladder validate` and `fitladder binding`: is the protocol sound, and what exactly is frozen?"""
 
+import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from fitladder.bundles.root import resolve_root
 from fitladder.bundles.verify import recorded_binding
 from fitladder.commands.options import Json, Params, print_json, print_table
 from fitladder.errors import UsageError
 from fitladder.protocol.binding import Binding, bind, moved
 from fitladder.protocol.experiment import Experiment
-from fitladder.protocol.registry import load_registry
+from fitladder.protocol.registry import Registry, load_registry
+from fitladder.protocol.sound import check_sound
+from fitladder.report.recorded import load_history
 
-__all__ = ["binding", "validate"]
+__all__ = ["binding", "check_registered", "validate"]
 
 Name = Annotated[str | None, typer.Argument(help="An experiment id; all of them where left out.")]
 
@@ -21,6 +25,8 @@ def validate(experiment: Name = None, params: Params = Path("params.yaml"), as_j
     """Check params.yaml, or one experiment in it. Needs no model, no GPU and no input file."""
     registry = load_registry(params)
     chosen = [registry.experiment(experiment)] if experiment else list(registry.experiments.values())
+    for one in chosen:
+        check_registered(registry, one, params.absolute().parent / "data")
     if as_json:
         print_json({"valid": True, "experiments": [_summary(item) for item in chosen]})
         return
@@ -29,6 +35,26 @@ def validate(experiment: Name = None, params: Params = Path("params.yaml"), as_j
         for item in chosen
     ]
     print_table(f"{params}: valid", ("experiment", "state", "rungs", "capture", "KV rule", "review"), rows)
+
+
+def check_registered(registry: Registry, experiment: Experiment, data_dir: Path) -> None:
+    """Everything that can be known of a registration without an engine.
+
+    Raises RegistrationError naming the field; RootRefused for an open experiment whose root, where this
+    machine names one, may not be used.
+    """
+    recorded = {path.stem for path in (data_dir / "history").glob("*.json")}
+    parent = registry.experiments.get(experiment.predecessor or "")
+    history = load_history(data_dir, parent.experiment_id) if parent else None
+    alike = parent is not None and (parent.model, parent.engine.max_model_len_tokens) == (
+        experiment.model,
+        experiment.engine.max_model_len_tokens,
+    )
+    block_tokens = history.phases[-1].capacity.block_size_tokens if history and alike else None
+    check_sound(registry, experiment, recorded, block_tokens)
+    artifacts = experiment.artifacts
+    if experiment.state == "open" and (artifacts.root or artifacts.environment_override in os.environ):
+        resolve_root(experiment, os.environ, others=registry.experiments.values())
 
 
 def _rungs(experiment: Experiment) -> str:

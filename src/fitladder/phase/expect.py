@@ -20,11 +20,10 @@ from fitladder.protocol.capacity import (
 )
 from fitladder.protocol.experiment import Experiment
 from fitladder.protocol.settings import Rung
+from fitladder.protocol.sound import CPU_BLOCK_TOKENS
 from fitladder.report.recorded import History, load_history
 
 __all__ = ["Geometry", "expected_geometry", "expected_speed", "fit_line"]
-
-CPU_BLOCK_TOKENS = 128  # vLLM's CPU backend, unless registered otherwise
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from fitladder.errors import RegistrationError
 from fitladder.protocol.experiment import Experiment, Frozen, Identifier
 from fitladder.strict_yaml import parse_yaml
 
-__all__ = ["Registry", "Reviewer", "check_rung", "load_registry", "parse_registry"]
+__all__ = ["Registry", "Reviewer", "check_rung", "is_inside", "load_registry", "parse_registry"]
 
 
 class Reviewer(Frozen):
@@ -88,7 +88,7 @@ def parse_registry(text: str) -> Registry:
     return registry
 
 
-def _inside(path: str, other: str) -> bool:
+def is_inside(path: str, other: str) -> bool:
     """Whether `path` equals or lies below `other`, as text."""
     left, right = path.rstrip("/").split("/"), other.rstrip("/").split("/")
     return left[: len(right)] == right
@@ -107,14 +107,14 @@ def _check_disjoint(registry: Registry) -> None:
             )
         if artifacts.root is not None:
             for other, root in roots.items():
-                if _inside(artifacts.root, root) or _inside(root, artifacts.root):
+                if is_inside(artifacts.root, root) or is_inside(root, artifacts.root):
                     raise RegistrationError(
                         f"{where}.root overlaps the root of {other}",
                         got=artifacts.root,
                         need=f"disjoint from {root}",
                     )
             for forbidden in artifacts.forbidden_roots:
-                if _inside(artifacts.root, forbidden) or _inside(forbidden, artifacts.root):
+                if is_inside(artifacts.root, forbidden) or is_inside(forbidden, artifacts.root):
                     raise RegistrationError(
                         f"{where}.root overlaps a forbidden root",
                         got=artifacts.root,

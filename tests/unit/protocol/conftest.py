@@ -18,10 +18,10 @@ def params_text() -> str:
 
 @pytest.fixture
 def edited(params_text: str) -> Callable[..., str]:
-    """edited("rungs.0.max_num_seqs", 20) -> params.yaml text with that one value changed."""
+    """edited("rungs.0.max_num_seqs", 20) -> params.yaml text with that value changed, or `text` with it."""
 
-    def edit(path: str, value: Any, experiment: str = EXACT) -> str:
-        document = yaml.safe_load(params_text)
+    def edit(path: str, value: Any, experiment: str = EXACT, text: str | None = None) -> str:
+        document = yaml.safe_load(params_text if text is None else text)
         node = document["experiments"][experiment]
         *parents, last = [int(part) if part.isdigit() else part for part in path.split(".")]
         for part in parents:
