@@ -64,4 +64,5 @@ clean-demo:
 	rm -f data/approvals/smollm2_135m_cpu_rehearsal{,.uses}.jsonl
 	kept="$$(git ls-tree --name-only HEAD data/approvals/smollm2_135m_cpu_rehearsal{,.uses}.jsonl || true)"
 	[ -z "$$kept" ] || git checkout -q HEAD -- $$kept
+	[ ! -x .venv/bin/python ] || .venv/bin/python -m fitladder.phase.scratch runs/.scratch  # of dead phases only
 	[ ! -x .venv/bin/fitladder ] || .venv/bin/fitladder lineage forget smollm2_135m_cpu_rehearsal

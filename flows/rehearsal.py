@@ -26,12 +26,14 @@ from fitladder.orchestrator.session import Session, open_session
 from fitladder.phase.ask import answer_to
 from fitladder.phase.house import House, house_here
 from fitladder.phase.prompts import check_model
+from fitladder.phase.scratch import wait_for_engines
 from fitladder.phase.standing import Standing, survey
 from fitladder.protocol.anew import REHEARSAL, anew
 from flows.rehearsal_words import Words
 
 __all__ = ["main", "rehearse"]
 
+ENGINE_PATIENCE_S = 45.0
 ENDS = ("selected", "exhausted")
 
 
@@ -157,6 +159,14 @@ def rehearse(house: House, experiment_id: str, words: Words, *, alone: bool, por
     words.ended(standing, done)
 
 
+def _left_engines() -> tuple[int, ...]:
+    """Engines that outlive our patience: one that still imports hears nothing until it is done with that."""
+    try:
+        return wait_for_engines(house_here().scratch, ENGINE_PATIENCE_S)
+    except KeyboardInterrupt:
+        return wait_for_engines(house_here().scratch, 0.0)
+
+
 def _terminate(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
@@ -181,7 +191,7 @@ def main(arguments: list[str] | None = None) -> int:
         words.refused(refusal)
         return refusal.exit_code
     except KeyboardInterrupt:
-        words.interrupted()
+        words.interrupted(_left_engines())
         return 130
     return 0
 

@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.table import Table
@@ -150,12 +151,14 @@ class Words:
         sys.stdout.flush()
         sys.stderr.write(f"fitladder: {error}\n")
 
-    def interrupted(self) -> None:
-        """After Ctrl-C."""
+    def interrupted(self, left: Sequence[int]) -> None:
+        """After Ctrl-C; `left`: processes of an engine that is still alive."""
         self._leave_live_line()
-        sys.stderr.write(
-            "fitladder: interrupted; server, workers and engine are put away; run it again to go on\n"
-        )
+        gone = "server, workers and engine are put away"
+        if left:
+            alive = ", ".join(map(str, left))
+            gone = f"server and workers are put away; an engine of this checkout is still alive (pid {alive})"
+        sys.stderr.write(f"fitladder: interrupted; {gone}; run it again to go on\n")
 
 
 def _rates(audit: TerminationAudit) -> Table:

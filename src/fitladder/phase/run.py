@@ -15,7 +15,6 @@ Knows no Prefect and no vLLM. A failure before the preflight leaves nothing; aft
 
 import contextlib
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -54,6 +53,7 @@ from fitladder.phase.ask import situation
 from fitladder.phase.house import House
 from fitladder.phase.live import LiveLine, live_line
 from fitladder.phase.prompts import ArmPrompts, check_model, load_prompts
+from fitladder.phase.scratch import new_scratch
 from fitladder.phase.standing import Standing, survey
 from fitladder.protocol.key import BundleKey
 
@@ -124,12 +124,9 @@ def hold(house: House, key: BundleKey, work_pool: str, *, flow_run_id: str | Non
     standing = survey(house, key.experiment_id)
     with hold_root(standing.root, key.experiment_id, f"phase {key}", flow_run_id=flow_run_id) as held:
         catalog = reconcile(held)
-        house.scratch.mkdir(parents=True, exist_ok=True)
-        scratch = Path(
-            tempfile.mkdtemp(dir=house.scratch, prefix=f"{key.phase}-{key.thinking_budget_tokens}-")
-        )
+        scratch = new_scratch(house.scratch, key, flow_run_id=flow_run_id)
         yield Site(house, key, work_pool, held, catalog, survey(house, key.experiment_id), scratch)
-        shutil.rmtree(scratch)  # after a failure the engine's log and request stay for whoever looks into it
+        shutil.rmtree(scratch)  # after a failure the engine's log and request stay until a next phase begins
 
 
 def finished(site: Site) -> Receipt | None:
