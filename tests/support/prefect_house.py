@@ -127,7 +127,7 @@ def _add_study(folder: Path) -> None:
     (folder / "cells.json").write_text("{}")
     cell = shlex.join([sys.executable, str(ROOT / "tests" / "unit" / "study" / "scripted_cell.py")])
     python = folder / "cell-python"  # called as PYTHON -m MODULE REQUEST EVENTS_FD
-    python.write_text(f'#!/bin/sh\nexec {cell} {folder}/cells.log {folder}/cells.json "$3" "$4"\n')
+    python.write_text(f'#!/bin/sh\nexec {cell} {folder}/cells.log {folder}/cells.json "$4" "$5"\n')
     python.chmod(0o755)
 
 
