@@ -126,7 +126,7 @@ def _add_study(folder: Path) -> None:
     study.write_text(STUDY)
     (folder / "cells.json").write_text("{}")
     cell = shlex.join([sys.executable, str(ROOT / "tests" / "unit" / "study" / "scripted_cell.py")])
-    python = folder / "cell-python"  # called as PYTHON -m MODULE REQUEST EVENTS_FD
+    python = folder / "cell-python"  # called as PYTHON -P -m MODULE REQUEST EVENTS_FD
     python.write_text(f'#!/bin/sh\nexec {cell} {folder}/cells.log {folder}/cells.json "$4" "$5"\n')
     python.chmod(0o755)
 

@@ -6,6 +6,7 @@ glance, the protocol and the record, down to the hashes and the commands that pr
 
 from dataclasses import fields
 
+from fitladder.report.compose_audit import audit_section
 from fitladder.report.compose_record import (
     approvals_section,
     artifacts_section,
@@ -14,7 +15,7 @@ from fitladder.report.compose_record import (
     log_section,
     protocol_section,
 )
-from fitladder.report.compose_results import audit_section, glance_section
+from fitladder.report.compose_results import glance_section
 from fitladder.report.document import Bullets, Document, Facts, Para, Section, Tone
 from fitladder.report.view import ExperimentView, Narrative
 from fitladder.report.words import no_one_may_conclude, short_sha

@@ -10,7 +10,7 @@ from fitladder.audit.foreign import ForeignSample
 from fitladder.protocol.settings import LoopRule
 from fitladder.report.charts.termination import period_chart
 from fitladder.report.charts.timeline import timeline_chart
-from fitladder.report.compose_results import timeline_words
+from fitladder.report.compose_audit import timeline_words
 from fitladder.report.document import (
     Block,
     Bullets,
