@@ -3,19 +3,25 @@
 Missing pieces are shown as not run; broken ones refuse. The same records give the same bytes.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from fitladder.audit.verdict import TerminationAudit
 from fitladder.bundles.inventory import VerifiedRoot
 from fitladder.canonical import sha256_file
 from fitladder.errors import LineageError, RegistrationError
-from fitladder.ladder.authorise import NextPhase, next_phase
+from fitladder.ladder.authorise import next_phase
+from fitladder.ladder.outcome import PhaseOutcome
+from fitladder.ladder.select import select
+from fitladder.ladder.walk import walk
 from fitladder.lineage.load import load_bundles
 from fitladder.lineage.outcomes import outcomes
 from fitladder.lineage.places import selection_path
 from fitladder.lineage.stages.selection import load_selection
 from fitladder.protocol.binding import bind
 from fitladder.protocol.experiment import Experiment
+from fitladder.protocol.key import BundleKey
 from fitladder.protocol.registry import Registry
 from fitladder.report.answers import load_answers
 from fitladder.report.approvals import approval_lines, approvals_note
@@ -58,9 +64,15 @@ def load_view(experiment_id: str, data_dir: Path, registry: Registry) -> Experim
             f"{experiment_id} has both registered history and bundles",
             need="one source; they are never mixed",
         )
-    phases = history_phases(history, experiment) if history else verified_phases(data_dir, experiment, root)
-    due = None if history else _due(data_dir, experiment, root)
-    selection = history_selection(history) if history else _selection(data_dir, experiment, due)
+    audits = verified_audits(data_dir, experiment, root)
+    phases = (
+        history_phases(history, experiment)
+        if history
+        else verified_phases(data_dir, experiment, root, audits)
+    )
+    ladder = None if history else _ladder(experiment, root, audits)
+    due = None if ladder is None else next_phase(experiment, ladder)
+    selection = history_selection(history) if history else _selection(data_dir, experiment, ladder)
     comparisons = _comparisons(data_dir, registry, experiment, phases)
     approvals = approval_lines(data_dir, experiment_id, phases)
     narrative = load_narrative(
@@ -150,28 +162,46 @@ def _comparisons(
     return (*ancestors, *phase_rows(experiment.experiment_id, phases)) if ancestors else ()
 
 
-def _due(data_dir: Path, experiment: Experiment, root: VerifiedRoot | None) -> NextPhase | None:
-    """What the ladder authorises after the verified history; None while an audit of it is missing."""
-    audits = verified_audits(data_dir, experiment, root)
-    if audits is None:
+def _ladder(
+    experiment: Experiment, root: VerifiedRoot | None, audits: Mapping[BundleKey, TerminationAudit]
+) -> tuple[PhaseOutcome, ...] | None:
+    """The verified history of the ladder; None while an audit of it is missing."""
+    if root is None:
+        return ()
+    if len(audits) != len(root.bundles):
         return None
-    return next_phase(experiment, outcomes(root, audits, experiment) if root else ())
+    return outcomes(root, tuple(audits.values()), experiment)
 
 
-def _selection(data_dir: Path, experiment: Experiment, due: NextPhase | None) -> Selection | None:
-    """The decision that stands. Raises LineageError where the bundles no longer give it."""
+def _selection(
+    data_dir: Path, experiment: Experiment, ladder: tuple[PhaseOutcome, ...] | None
+) -> Selection | None:
+    """The decision that stands. Raises LineageError where bundles and audits give another, to the word."""
     found = load_selection(data_dir, experiment.experiment_id)
     if found is None:
         return None
-    if due is None or due.state not in ("selected", "exhausted", "stopped", "terminal"):
+    path = selection_path(data_dir, experiment.experiment_id)
+    position = None if ladder is None else walk(experiment, ladder)
+    if ladder is None or position is None or position.state not in ("selected", "exhausted"):
         raise LineageError(
-            f"{selection_path(data_dir, experiment.experiment_id)} decides what bundles and audits do not",
+            f"{path} decides what bundles and audits do not",
             got=found.reason,
-            need=due.reason if due else "an audit of every bundle",
+            need=position.reason if position else "an audit of every bundle",
             do=f"run `fitladder lineage pull {experiment.experiment_id}`",
         )
-    digest = sha256_file(selection_path(data_dir, experiment.experiment_id))
-    return Selection(found.passed, found.selected, digest, f"{found.reason[0].upper()}{found.reason[1:]}.")
+    again = select(experiment, ladder)
+    for name in type(again).model_fields:
+        if getattr(found, name) != getattr(again, name):
+            rungs = name == "rungs"  # too long for a line
+            raise LineageError(
+                f"{path}: {name}" + (" are not those of the bundles" if rungs else ""),
+                got=None if rungs else getattr(found, name),
+                need=None if rungs else getattr(again, name),
+                do=f"run `fitladder lineage pull {experiment.experiment_id}`",
+            )
+    return Selection(
+        found.passed, found.selected, sha256_file(path), f"{found.reason[0].upper()}{found.reason[1:]}."
+    )
 
 
 def _files(data_dir: Path, history: History | None) -> tuple[FileEntry, ...]:

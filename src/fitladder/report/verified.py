@@ -1,9 +1,10 @@
 """How does an experiment of this house look on a page? Its verified bundles, audits and approvals, as a view.
 
-Every byte of the bundles is checked before a number of them is shown; audits must be of these bundles and of
-today's rule. Reads below the data folder only, decodes no text.
+Every byte of the bundles is checked before a number of them is shown, and every audit is made again from
+them. Reads below the data folder only, decodes no text.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from fitladder.bundles.inventory import VerifiedRoot
 from fitladder.bundles.verify import VerifiedBundle, VerifiedPreflight
 from fitladder.canonical import parse_model, read_json, sha256_file
 from fitladder.errors import LineageError
+from fitladder.lineage.audits import audit_bundle
 from fitladder.lineage.places import audit_path
 from fitladder.protocol.experiment import PHASES, Experiment, Phase
 from fitladder.protocol.key import BundleKey
@@ -43,16 +45,22 @@ KIND_OF_ENDING: dict[str, SampleKind] = {
 
 
 def verified_phases(
-    data_dir: Path, experiment: Experiment, root: VerifiedRoot | None
+    data_dir: Path,
+    experiment: Experiment,
+    root: VerifiedRoot | None,
+    audits: Mapping[BundleKey, TerminationAudit],
 ) -> tuple[PhaseView, ...]:
-    """Every phase that ran or was begun, and each rung's probe even where it did not, in ladder order."""
+    """Every phase that ran or was begun, and each rung's probe even where it did not, in ladder order.
+
+    `audits`: as `verified_audits` found them.
+    """
     begun: tuple[VerifiedBundle | VerifiedPreflight, ...] = (*root.preflights, *root.bundles) if root else ()
     attempts: dict[BundleKey, list[VerifiedBundle | VerifiedPreflight]] = {}
     for one in sorted(begun, key=lambda one: one.preflight.attempt):
         attempts.setdefault(one.key, []).append(one)
     found = {
         (key.thinking_budget_tokens, key.phase): replace(
-            _phase(data_dir, experiment, newest), interrupted=tuple(map(_attempt, earlier))
+            _phase(data_dir, newest, audits.get(key)), interrupted=tuple(map(_attempt, earlier))
         )
         for key, (*earlier, newest) in attempts.items()
     }
@@ -69,11 +77,13 @@ def verified_phases(
 
 def verified_audits(
     data_dir: Path, experiment: Experiment, root: VerifiedRoot | None
-) -> tuple[TerminationAudit, ...] | None:
-    """The audit of every complete bundle; None while one of them was not made."""
+) -> dict[BundleKey, TerminationAudit]:
+    """The audit of every complete bundle that was made; none where it was not yet.
+
+    Raises LineageError on one that its bundle does not give, naming the field.
+    """
     found = [_audit(data_dir, experiment, bundle) for bundle in root.bundles] if root else []
-    audits = tuple(audit for audit in found if audit is not None)
-    return audits if len(audits) == len(found) else None
+    return {audit.bundle: audit for audit in found if audit is not None}
 
 
 def _not_run(experiment: Experiment, budget: int, phase: Phase) -> PhaseView:
@@ -89,12 +99,13 @@ def _not_run(experiment: Experiment, budget: int, phase: Phase) -> PhaseView:
     )
 
 
-def _phase(data_dir: Path, experiment: Experiment, one: VerifiedBundle | VerifiedPreflight) -> PhaseView:
+def _phase(
+    data_dir: Path, one: VerifiedBundle | VerifiedPreflight, audit: TerminationAudit | None
+) -> PhaseView:
     preflight, key = one.preflight, one.key
     gates = {str(gate["name"]): dict(gate["numbers"]) for gate in preflight.gates}
     complete = isinstance(one, VerifiedBundle)
     files = one.files if isinstance(one, VerifiedBundle) else {"preflight.json": one.file}
-    audit = _audit(data_dir, experiment, one) if isinstance(one, VerifiedBundle) else None
     return PhaseView(
         thinking_budget_tokens=key.thinking_budget_tokens,
         phase=key.phase,
@@ -186,26 +197,23 @@ def _generation(bundle: VerifiedBundle) -> Generation:
 
 
 def _audit(data_dir: Path, experiment: Experiment, bundle: VerifiedBundle) -> TerminationAudit | None:
-    """The audit of this very bundle; None before it was made. Raises LineageError on a foreign one."""
+    """The audit of this very bundle, made again; None before it was made. Raises LineageError on another."""
     path = audit_path(data_dir, bundle.key)
     if not path.is_file():
         return None
-    audit = parse_model(TerminationAudit, read_json(path), where=str(path), error=LineageError)
-    for name, got, need in (
-        ("bundle", audit.bundle, bundle.key),
-        ("expected_samples", audit.expected_samples, bundle.receipt.rows),
-        ("samples", audit.samples, bundle.receipt.rows),
-        ("loop_rule", audit.loop_rule, experiment.loop_rule),
-        ("thresholds", audit.thresholds, experiment.thresholds),
-    ):
+    recorded = parse_model(TerminationAudit, read_json(path), where=str(path), error=LineageError)
+    again = audit_bundle(bundle, experiment)
+    for name in TerminationAudit.model_fields:
+        got, need = getattr(recorded, name), getattr(again, name)
         if got != need:
+            rows = name == "rows"  # too long for a line
             raise LineageError(
-                f"{path}: {name}",
-                got=got,
-                need=need,
-                do=f"run `fitladder stage audit {bundle.key.experiment_id}`",
+                f"{path}: {name}" + (" are not those of the bundle" if rows else ""),
+                got=None if rows else got,
+                need=None if rows else need,
+                do=f"the bundle gives another audit: run `fitladder stage audit {bundle.key.experiment_id}`",
             )
-    return audit
+    return recorded
 
 
 def _termination(audit: TerminationAudit) -> Termination:

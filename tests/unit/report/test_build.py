@@ -172,6 +172,34 @@ def test_a_selection_that_bundles_do_not_give_refuses(tmp_path: Path) -> None:
         load_view(ID, other, registry)
 
 
+def _edit(path: Path, **changed: Any) -> None:
+    """A canonical file with other values: only what it is made from can show it."""
+    path.write_bytes(canonical_bytes(json.loads(path.read_bytes()) | changed))
+
+
+@pytest.mark.parametrize(
+    ("field", "edited"), [("tokens_after_onset", 0), ("periodic_loop_contacts", 0), ("rows", [])]
+)
+def test_an_audit_that_its_bundle_does_not_give_refuses(tmp_path: Path, field: str, edited: Any) -> None:
+    data, registry = small_house(tmp_path)
+    path = data / "audits" / ID / "phases" / "think_64_probe.json"
+    assert json.loads(path.read_bytes())[field] != edited
+    _edit(path, **{field: edited})
+    with pytest.raises(LineageError, match=f"think_64_probe.json: {field}"):
+        build_report(ID, data, registry)
+
+
+@pytest.mark.parametrize(
+    ("field", "edited"), [("reason", "all is well"), ("history_sha256", "0" * 64), ("rungs", [])]
+)
+def test_a_selection_in_other_words_refuses(tmp_path: Path, field: str, edited: Any) -> None:
+    data, registry = small_house(tmp_path, done=((64, "probe"), (96, "probe")))
+    make_selection(registry, ID, data)
+    _edit(data / "selection" / f"{ID}.json", **{field: edited})
+    with pytest.raises(LineageError, match=f"{ID}.json: {field}"):
+        build_report(ID, data, registry)
+
+
 def test_an_authored_number_that_disagrees_refuses_to_render(tmp_path: Path) -> None:
     data, registry = small_house(tmp_path, words={"found": ["{{ rung(64).samples = 5 }}"]})
     with pytest.raises(InputRefused, match=r"disagrees with its audit .* got 5, need 4"):
