@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 from support import bundle_factory as make
 
+from fitladder.approval.chain import chain_path
 from fitladder.bundles.claim import hold_root
 from fitladder.gates.cuda_graphs import check_cuda_graphs
 from fitladder.gates.kv_fit import check_kv_fit
@@ -64,6 +65,8 @@ def small_house(
     (data / "bundles").mkdir()
     text = yaml.safe_dump(WORDS | (words or {}), allow_unicode=True)
     (data / "narratives" / f"{of.experiment_id}.yaml").write_text(text, encoding="utf-8")
+    chain_path(data / "approvals", of.experiment_id).parent.mkdir()
+    chain_path(data / "approvals", of.experiment_id).touch()  # as a registration begins it
     if done or begun:
         root = folder / "root"
         with hold_root(root, of.experiment_id, "test") as held:

@@ -15,12 +15,20 @@ from fitladder.lineage.hashes import differs_in_line_ends, folder_md5s, listing_
 from fitladder.lineage.load import LOCK_FILE
 from fitladder.lineage.lockfile import LockedPath, LockedStage, load_lock
 from fitladder.lineage.objects import Store, check_objects, read_listing
+from fitladder.lineage.places import record_paths
 from fitladder.lineage.provenance import check_parity
 from fitladder.lineage.register import load_lists
 from fitladder.lineage.remotes import cache_store, check_settings, load_remotes
 from fitladder.protocol.registry import load_registry
 
-__all__ = ["check_chain", "check_lineage", "check_nothing_in_the_way", "check_places", "check_remotes"]
+__all__ = [
+    "check_chain",
+    "check_lineage",
+    "check_nothing_in_the_way",
+    "check_places",
+    "check_records",
+    "check_remotes",
+]
 
 
 def check_lineage(checkout: Path, experiment_id: str, *, with_remotes: bool = False) -> int:
@@ -34,6 +42,7 @@ def check_lineage(checkout: Path, experiment_id: str, *, with_remotes: bool = Fa
     registry.experiment(experiment_id)
     check_parity(registry, experiment_id, checkout / "data")
     check_settings(checkout)
+    check_records(checkout, experiment_id)
     lock = load_lock(checkout / LOCK_FILE)
     stages = {name: stage for name, stage in lock.items() if name.endswith(f"@{experiment_id}")}
     if not stages:
@@ -52,6 +61,18 @@ def check_lineage(checkout: Path, experiment_id: str, *, with_remotes: bool = Fa
     if f"bundles@{experiment_id}" in stages:
         check_recorded_generation(checkout, stages[f"bundles@{experiment_id}"], registry)
     return len(needed)
+
+
+def check_records(checkout: Path, experiment_id: str) -> None:
+    """Approvals and log, which Git keeps and a registration begins empty, are here. Raises LineageError."""
+    for path in record_paths(checkout / "data", experiment_id):
+        if not path.is_file() or path.is_symlink():
+            raise LineageError(
+                f"{path} is missing",
+                got="a link or a folder" if path.is_symlink() or path.exists() else "nothing",
+                need="the file that its registration began",
+                do=f"restore it from Git: `git checkout -- {path.relative_to(checkout)}`",
+            )
 
 
 def check_remotes(checkout: Path, experiment_id: str) -> None:

@@ -9,7 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fitladder.errors import LineageError
-from fitladder.lineage.check import check_lineage, check_nothing_in_the_way, check_remotes
+from fitladder.lineage.check import (
+    check_lineage,
+    check_nothing_in_the_way,
+    check_records,
+    check_remotes,
+)
 from fitladder.lineage.dvc import WAIT_S, Dvc
 from fitladder.lineage.ingest import Ingested, ingest
 from fitladder.lineage.lock import project_lock
@@ -50,8 +55,9 @@ def reproduce(dvc: Dvc, experiment_id: str) -> str:
     """Verify the bundles, record them in dvc.lock, and redo what is stale up to the report.
 
     DVC's run cache is left out: a stage that ran once elsewhere is no evidence here. Raises LineageError with
-    the refusing stage's own line.
+    the refusing stage's own line, or where approvals or log are gone.
     """
+    check_records(dvc.checkout, experiment_id)
     return dvc.run("repro", "--no-run-cache", f"report@{experiment_id}")
 
 

@@ -5,13 +5,17 @@ Reads one file that semantics@X made; counts and gates only, no answer text.
 
 from pathlib import Path
 
-from fitladder.canonical import parse_model, read_json
+from fitladder.canonical import parse_model, read_json, sha256_file
 from fitladder.errors import LineageError
-from fitladder.lineage.places import semantics_path
+from fitladder.ladder.select import Selection
+from fitladder.lineage.places import selection_path, semantics_path
+from fitladder.lineage.stages.selection import load_selection
 from fitladder.report.view import Answers
 from fitladder.semantics.analyse import Ineligible, SemanticReport
 
 __all__ = ["load_answers"]
+
+NONE_YET = "no selection yet"  # as semantics@X writes it
 
 
 def load_answers(data_dir: Path, experiment_id: str) -> Answers | None:
@@ -22,9 +26,18 @@ def load_answers(data_dir: Path, experiment_id: str) -> Answers | None:
     plain = read_json(path, error=LineageError)
     if not isinstance(plain, dict) or plain.get("experiment_id") != experiment_id:
         raise LineageError(f"{path} is not of this experiment", need=experiment_id)
+    decided = selection_path(data_dir, experiment_id)
+    if decided.is_file() and plain.get("selection_sha256") != (now := sha256_file(decided)):
+        raise LineageError(
+            f"{path} was made from another selection",
+            got=plain.get("selection_sha256"),
+            need=now,
+            do=f"run `fitladder stage semantics {experiment_id}`",
+        )
     body = plain.get("semantics")
     if isinstance(body, dict) and body.get("eligible") is False:
         found = parse_model(Ineligible, body, where=str(path), error=LineageError)
+        _check_reason(found, load_selection(data_dir, experiment_id), path)
         return Answers(False, f"No answer was read: {found.reason}.", (), ())
     report = parse_model(SemanticReport, body, where=str(path), error=LineageError)
     return Answers(
@@ -46,3 +59,10 @@ def load_answers(data_dir: Path, experiment_id: str) -> Answers | None:
             for arm, figures in report.arms.items()
         ),
     )
+
+
+def _check_reason(found: Ineligible, selection: Selection | None, path: Path) -> None:
+    """Nothing was read because nothing was selected, in the selection's words. Raises LineageError."""
+    need = "answers read" if selection and selection.passed else selection.reason if selection else NONE_YET
+    if found.reason != need:
+        raise LineageError(f"{path}: reason", got=found.reason, need=need)

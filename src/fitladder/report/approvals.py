@@ -4,6 +4,7 @@ from pathlib import Path
 
 from fitladder.approval.chain import Entry, chain_path, load_chain
 from fitladder.approval.go import Ask, Closing, Go, Handoff
+from fitladder.errors import GoRefused
 from fitladder.protocol.experiment import Experiment
 from fitladder.report.view import Approval, PhaseView
 
@@ -21,7 +22,9 @@ KIND_WORDS = {
 
 
 def approval_lines(data_dir: Path, experiment_id: str, phases: tuple[PhaseView, ...]) -> tuple[Approval, ...]:
-    """Every entry of the verified chain, oldest first. Raises GoRefused on a broken one."""
+    """Every entry of the verified chain, oldest first. Raises GoRefused on a broken one, or
+    where phases were begun and no file is here.
+    """
     used = {
         attempt.go_sha256: f"{phase.label}, attempt {attempt.number}, interrupted"
         for phase in phases
@@ -33,7 +36,15 @@ def approval_lines(data_dir: Path, experiment_id: str, phases: tuple[PhaseView, 
         if phase.go_sha256
     }
     path = chain_path(data_dir / "approvals", experiment_id)
-    return tuple(_line(entry, used) for entry in load_chain(path, experiment_id))
+    entries = load_chain(path, experiment_id)
+    if used and not path.exists():
+        raise GoRefused(
+            f"{path} is missing",
+            got="nothing",
+            need=f"the approvals of {', '.join(used.values())}",
+            do="restore it from Git",
+        )
+    return tuple(_line(entry, used) for entry in entries)
 
 
 def _line(entry: Entry, used: dict[str, str]) -> Approval:
@@ -60,9 +71,18 @@ def _identity(entry: Entry, said: object) -> str:
     return entry.identity
 
 
-def approvals_note(experiment: Experiment, lines: tuple[Approval, ...], *, signing: bool) -> str:
+def approvals_note(
+    experiment: Experiment, phases: tuple[PhaseView, ...], lines: tuple[Approval, ...], *, signing: bool
+) -> str:
     """What a reader must know before believing a name in the table; empty where nothing needs saying."""
     said = []
+    known = {line.sha256 for line in lines if line.kind == "GO"}
+    unproved = [phase.label for phase in phases if phase.go_sha256 and phase.go_sha256 not in known]
+    if unproved:
+        said.append(
+            f"The GO of {', '.join(unproved)} is not among the approvals kept here: "
+            "nothing proves who allowed it."
+        )
     if experiment.review == "self":
         said.append(
             "Registered with review: self. A GO of the person who runs it is enough, and nobody else looked."

@@ -99,7 +99,7 @@ def load_view(experiment_id: str, data_dir: Path, registry: Registry) -> Experim
         approvals=approvals,
         approvals_note=HISTORIC_APPROVALS
         if history and not approvals
-        else approvals_note(experiment, approvals, signing=bool(registry.reviewers)),
+        else approvals_note(experiment, phases, approvals, signing=bool(registry.reviewers)),
         decisions=decisions(experiment, phases),
         selection=selection,
         answers=load_answers(data_dir, experiment_id),

@@ -8,11 +8,14 @@ from pathlib import Path
 import pytest
 
 from fitladder.errors import LineageError
+from fitladder.lineage.check import check_records
 from fitladder.lineage.dvc import Dvc, dvc_environment
 from fitladder.lineage.figures import PhaseFigures, RateFigure, render_metrics, render_onsets, render_rates
 from fitladder.lineage.lock import project_lock
 from fitladder.lineage.outputs import write_file, write_folder
+from fitladder.lineage.places import record_paths
 from fitladder.lineage.remotes import cache_store, check_settings, load_remotes
+from fitladder.lineage.run import reproduce
 
 PHASE = PhaseFigures(
     thinking_budget_tokens=49152,
@@ -112,3 +115,19 @@ def test_every_dvc_call_waits_for_the_lock_and_fails_in_one_line(tmp_path: Path)
         dvc.run("status")
     with project_lock(tmp_path, "dvc push", wait_s=0), pytest.raises(LineageError, match="'dvc push'"):
         dvc.run("status")
+
+
+@pytest.mark.parametrize("damage", ["gone", "a link", "a folder"])
+def test_approvals_that_are_gone_are_named_before_dvc_runs(tmp_path: Path, damage: str) -> None:
+    for path in record_paths(tmp_path / "data", "an_experiment"):
+        path.parent.mkdir(parents=True)
+        path.touch()
+    check_records(tmp_path, "an_experiment")
+    approvals, log = record_paths(tmp_path / "data", "an_experiment")
+    approvals.unlink()
+    if damage == "a link":
+        approvals.symlink_to(log)
+    elif damage == "a folder":
+        approvals.mkdir()
+    with pytest.raises(LineageError, match=r"git checkout -- data/approvals/an_experiment\.jsonl"):
+        reproduce(Dvc(tmp_path, {}), "an_experiment")

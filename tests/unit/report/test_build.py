@@ -18,6 +18,7 @@ from fitladder.canonical import canonical_bytes, sha256_file
 from fitladder.errors import BundleTampered, FitladderError, GoRefused, InputRefused, LineageError
 from fitladder.lineage.stages.audit import make_audit
 from fitladder.lineage.stages.selection import make_selection
+from fitladder.lineage.stages.semantics import make_semantics
 from fitladder.protocol.binding import bind
 from fitladder.report.build import build_report, load_view
 from fitladder.report.index import build_index
@@ -200,6 +201,22 @@ def test_a_selection_in_other_words_refuses(tmp_path: Path, field: str, edited: 
         build_report(ID, data, registry)
 
 
+def test_an_edited_reason_for_reading_no_answer_refuses(tmp_path: Path) -> None:
+    data, registry = small_house(tmp_path, done=((64, "probe"), (96, "probe")))
+    make_selection(registry, ID, data)
+    make_semantics(registry, ID, data)
+    path = data / "semantics" / f"{ID}.json"
+    build_report(ID, data, registry)
+    kept = path.read_bytes()
+    _edit(path, semantics={"eligible": False, "reason": "great answers"})
+    with pytest.raises(LineageError, match="reason: got great answers, need every rung to 96 rejected"):
+        build_report(ID, data, registry)
+    path.write_bytes(kept)
+    _edit(path, selection_sha256="0" * 64)
+    with pytest.raises(LineageError, match="was made from another selection"):
+        build_report(ID, data, registry)
+
+
 def test_an_authored_number_that_disagrees_refuses_to_render(tmp_path: Path) -> None:
     data, registry = small_house(tmp_path, words={"found": ["{{ rung(64).samples = 5 }}"]})
     with pytest.raises(InputRefused, match=r"disagrees with its audit .* got 5, need 4"):
@@ -323,6 +340,23 @@ def test_a_broken_approval_chain_refuses(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(GoRefused, match="torn last line"):
         build_report(ID, data, registry)
+
+
+def test_a_page_without_its_approvals_refuses(tmp_path: Path) -> None:
+    data, registry = small_house(tmp_path)
+    chain_path(data / "approvals", ID).unlink()
+    with pytest.raises(GoRefused, match=f"{ID}.jsonl is missing: got nothing, need the approvals of probe"):
+        build_report(ID, data, registry)
+
+
+def test_a_phase_whose_go_is_in_no_approval_is_said_on_the_page(
+    tmp_path: Path, words_of: Callable[[str], str]
+) -> None:
+    said = "is not among the approvals kept here: nothing proves who allowed it"
+    data, registry = small_house(tmp_path)
+    assert said in words_of(build_report(ID, data, registry)[0])
+    never, registry = small_house(tmp_path / "never", done=())
+    assert said not in words_of(build_report(ID, never, registry)[0])
 
 
 def test_the_index_keeps_the_row_of_an_experiment_that_refuses(
