@@ -94,6 +94,7 @@ def go(
         raise UsageError("fitladder go sign", need="--key")
     wanted = {"experiment": words[-1], "phase": phase, "budget": budget}
     api = api_from_environment()
+    api.check_up()
     waiting = _waiting(api, {name: value for name, value in wanted.items() if value is not None}, run)
     schema = input_schema(api, waiting)
     ask = ask_of_schema(schema)

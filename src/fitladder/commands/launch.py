@@ -7,12 +7,12 @@ import typer
 
 from fitladder.commands.options import Json, print_json
 from fitladder.commands.protocol import check_registered
-from fitladder.errors import UsageError
+from fitladder.errors import LadderRefused, UsageError
 from fitladder.orchestrator.following import follow, refusal_of
 from fitladder.orchestrator.rest import api_from_environment
 from fitladder.orchestrator.runs import create_run
 from fitladder.phase.house import house_here
-from fitladder.protocol.experiment import PHASES
+from fitladder.protocol.experiment import PHASES, Experiment
 from fitladder.protocol.registry import check_rung, load_registry
 
 __all__ = ["launch"]
@@ -43,7 +43,9 @@ def launch(
     registry = load_registry(house.params)
     check_rung(registry.experiment(experiment), budget)
     check_registered(registry, registry.experiment(experiment), house.data)
+    _check_open(registry.experiment(experiment))
     api = api_from_environment(house.environment)
+    api.check_up()
     run = create_run(
         api,
         LAUNCH,
@@ -75,3 +77,14 @@ def launch(
         print_json({"run_id": run.run_id, "url": address, "state": run.state_name, "answer_with": go})
     else:
         typer.echo(f"waits for a reviewer: there, or with `{go}`")
+
+
+def _check_open(experiment: Experiment) -> None:
+    """No phase of an experiment that ended is asked for. Raises LadderRefused, without a server too."""
+    if experiment.state != "open":
+        raise LadderRefused(
+            f"{experiment.experiment_id} takes no further phase",
+            got=f"state {experiment.state}",
+            need="open",
+            do=f"begin anew with `fitladder new NAME --from {experiment.experiment_id}`",
+        )

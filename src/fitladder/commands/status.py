@@ -7,11 +7,11 @@ from typing import Annotated, Any
 import typer
 
 from fitladder.commands.options import Json, Params, print_json, print_table
-from fitladder.errors import BindingChanged
+from fitladder.errors import BindingChanged, EnvironmentNotReady, FitladderError, GoRefused
 from fitladder.orchestrator.beside import Beside, approval_conflicts, beside_status
-from fitladder.orchestrator.rest import api_from_environment
+from fitladder.orchestrator.rest import PrefectApi, api_from_environment
 from fitladder.orchestrator.runs import FlowRun
-from fitladder.phase.house import house_here
+from fitladder.phase.house import House, house_here
 from fitladder.phase.status import ExperimentStatus, PhaseStatus, experiment_status
 from fitladder.protocol.registry import load_registry
 
@@ -28,34 +28,67 @@ def status(
 ) -> None:
     """Where every experiment stands: state, GO, receipt, and what is authorised next.
 
-    Bundles that were made under another protocol or other generation code are shown as foreign.
+    Bundles that were made under another protocol or other generation code are shown as foreign. One that
+    cannot be believed is shown as broken, the others all the same, and the exit code is its refusal's.
     """
     registry = load_registry(params)
     names = [experiment] if experiment else list(registry.experiments)
     house = house_here()
     found: list[ExperimentStatus] = []
     foreign: dict[str, str] = {}
+    broken: dict[str, FitladderError] = {}
     for name in names:
         try:
             found.append(experiment_status(house, registry, name))
         except BindingChanged as refusal:
             foreign[name] = str(refusal)
-    api = api_from_environment(house.environment) if house.environment.get("PREFECT_API_URL") else None
+        except FitladderError as refusal:
+            broken[name] = refusal
+    api, unreachable = _server(house)
     besides = [beside_status(api, house, one) if api else () for one in found]
-    against = [approval_conflicts(api, house, one) if api else () for one in found]
+    against = [_approval_conflicts(api, house, one) if api else () for one in found]
     if as_json:
         plain = [_plain(*three) for three in zip(found, besides, against, strict=True)]
         plain += [
             {"experiment_id": name, "state": registry.experiment(name).state, "foreign": line}
             for name, line in foreign.items()
         ]
+        plain += [
+            {"experiment_id": name, "state": registry.experiment(name).state, "broken": str(refusal)}
+            for name, refusal in broken.items()
+        ]
         print_json({"experiments": sorted(plain, key=lambda one: names.index(one["experiment_id"]))})
     else:
         _print(found, besides, against, with_prefect=api is not None)
         for name, line in foreign.items():
             typer.echo(f"{name} ({registry.experiment(name).state}; foreign to this checkout)\n  {line}")
+        for name in broken if len(names) > 1 else ():
+            typer.echo(f"{name} ({registry.experiment(name).state}; BROKEN)\n  {broken[name]}")
+    for refused in (*broken.values(), unreachable):
+        if refused is not None:
+            raise refused
     if check and foreign:
         raise typer.Exit(BindingChanged.exit_code)
+
+
+def _server(house: House) -> tuple[PrefectApi | None, EnvironmentNotReady | None]:
+    """The server that is named and answers, or why not; what the disk proves is shown without it, too."""
+    if not house.environment.get("PREFECT_API_URL"):
+        return None, None
+    api = api_from_environment(house.environment)
+    try:
+        api.check_up()
+    except EnvironmentNotReady as refusal:
+        return None, refusal
+    return api, None
+
+
+def _approval_conflicts(api: PrefectApi, house: House, one: ExperimentStatus) -> tuple[str, ...]:
+    """A chain that cannot be read contradicts as well, and hides no other experiment."""
+    try:
+        return approval_conflicts(api, house, one)
+    except GoRefused as refusal:
+        return (str(refusal),)
 
 
 def _print(

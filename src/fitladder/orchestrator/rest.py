@@ -19,6 +19,7 @@ from fitladder.errors import EnvironmentNotReady
 __all__ = ["Answer", "PrefectApi", "api_from_environment"]
 
 PATIENCE_S = 30.0
+GREETING_S = 1.0  # a person waits at the terminal
 REQUEST_TIMEOUT_S = 20.0
 BUSY = frozenset({429, 502, 503, 504})
 
@@ -56,12 +57,15 @@ class PrefectApi:
                     return answer
                 problem = f"HTTP {answer.status}"
             if time.monotonic() >= deadline:
-                raise EnvironmentNotReady(
-                    f"no answer from the Prefect server at {self.url}",
-                    got=problem,
-                    do="start it with `fitladder server`, or set PREFECT_API_URL",
-                )
+                raise self._no_answer(problem)
             time.sleep(0.3)
+
+    def _no_answer(self, problem: object) -> EnvironmentNotReady:
+        return EnvironmentNotReady(
+            f"no answer from the Prefect server at {self.url}",
+            got=problem,
+            do="start it with `fitladder server`, or set PREFECT_API_URL",
+        )
 
     def _once(self, method: str, path: str, body: Any) -> Answer:
         headers = {"Content-Type": "application/json"}
@@ -103,6 +107,22 @@ class PrefectApi:
                 got=f"HTTP {answer.status} {json.dumps(answer.body)[:300]}",
             )
         return answer.body
+
+    def check_up(self) -> None:
+        """Something answers there; a busy server is tried again by the calls that follow.
+
+        Raises EnvironmentNotReady within about `GREETING_S` where nothing listens.
+        """
+        deadline = time.monotonic() + GREETING_S
+        while True:
+            try:
+                self._once("GET", "/health", None)
+            except OSError as error:
+                if time.monotonic() >= deadline:
+                    raise self._no_answer(getattr(error, "reason", error)) from error
+                time.sleep(0.3)
+            else:
+                return
 
     def is_healthy(self) -> bool:
         """Whether a server answers right now."""

@@ -15,7 +15,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     ask = SimpleNamespace(key="x probe@384", requester="Jan", binding_sha256="ab")
     ended = SimpleNamespace(state_type="COMPLETED", state_name="Completed", message="dispatched", run_id="1")
     for name, value in {
-        "api_from_environment": lambda: None,
+        "api_from_environment": lambda: SimpleNamespace(check_up=lambda: None),
         "_waiting": lambda *_: SimpleNamespace(run_id="1"),
         "input_schema": lambda *_: {"properties": {"expires": {"default": "2030-01-01T00:00:00Z"}}},
         "ask_of_schema": lambda _: ask,

@@ -7,6 +7,7 @@ import pytest
 from fitladder import cli
 
 ROOT = Path(__file__).parents[3]
+EXACT = "qwen35_4b_verified_macro_exact_cudagraph_rerun"
 REHEARSAL = "smollm2_135m_cpu_rehearsal"
 
 
@@ -16,6 +17,12 @@ REHEARSAL = "smollm2_135m_cpu_rehearsal"
         ("smollm", "384", "no such experiment", 3),
         (REHEARSAL, "385", "got 385, need 384 or 576", 3),
         (REHEARSAL, "384", "PREFECT_API_URL is not set", 12),
+        (
+            EXACT,
+            "49152",
+            f"got state terminal, need open; begin anew with `fitladder new NAME --from {EXACT}`",
+            7,
+        ),
     ],
 )
 def test_a_wrong_word_is_told_before_a_missing_server(  # noqa: PLR0917 - pytest gives them by name

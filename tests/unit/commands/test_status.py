@@ -1,6 +1,7 @@
 """`fitladder status` tells the registered history and what is due, as tables and as JSON."""
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -85,3 +86,56 @@ def test_a_foreign_experiment_hides_no_other(
     else:
         assert f"{EXPERIMENT} (open; foreign to this checkout)" in out
         assert "other_experiment (open; from nothing yet): no phase has run" in out
+
+
+@pytest.mark.parametrize("words", [(), ("--json",)])
+def test_a_broken_experiment_hides_no_other_and_the_exit_code_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    words: tuple[str, ...],
+) -> None:
+    made = make_house(tmp_path / "checkout")
+    probe = key_of("probe", 64)
+    run_whole_phase(made.house(), probe, approve(made.house(), probe))
+    other = {**made.section, "artifacts": {**made.section["artifacts"], "environment_override": "OTHER_ROOT"}}
+    made.document["experiments"]["other_experiment"] = other
+    made.register()
+    samples = next(Path(made.root).rglob("samples.parquet"))
+    flipped = bytearray(samples.read_bytes())
+    flipped[100] ^= 1
+    samples.write_bytes(flipped)
+    for name, value in made.environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    monkeypatch.chdir(made.folder)
+    monkeypatch.setattr("sys.argv", ["fitladder", "status", *words])
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    said = capsys.readouterr()
+    assert stop.value.code == 6
+    assert said.err.count("\n") == 1
+    assert "samples.parquet: SHA-256" in said.err
+    if words:
+        found = {one["experiment_id"]: one for one in json.loads(said.out)["experiments"]}
+        assert "samples.parquet" in found[EXPERIMENT]["broken"]
+        assert found["other_experiment"]["source"] == "nothing yet"
+    else:
+        assert f"{EXPERIMENT} (open; BROKEN)" in said.out
+        assert "other_experiment (open; from nothing yet): no phase has run" in said.out
+
+
+def test_a_server_that_is_away_hides_nothing_that_the_disk_proves(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")
+    monkeypatch.setattr("sys.argv", ["fitladder", "status", "qwen35_4b_verified_macro_exact_cudagraph_rerun"])
+    began = time.monotonic()
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    assert time.monotonic() - began < 10
+    said = capsys.readouterr()
+    assert stop.value.code == 12
+    assert "61da6f616365" in said.out
+    assert "no answer from the Prefect server" in said.err

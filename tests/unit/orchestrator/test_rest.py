@@ -4,6 +4,7 @@ import base64
 import http.server
 import json
 import threading
+import time
 from collections.abc import Iterator
 from typing import ClassVar
 
@@ -85,3 +86,16 @@ def test_case_23_a_rejected_answer_is_refused_although_the_status_is_200(api: Pr
     with pytest.raises(GoRefused, match="not paused"):
         resume_run(api, run, {})
     resume_run(api, run, {})
+
+
+def test_a_person_does_not_wait_long_for_a_server_that_is_away() -> None:
+    began = time.monotonic()
+    with pytest.raises(EnvironmentNotReady, match=r"no answer .* refused; start it with `fitladder server`"):
+        PrefectApi("http://127.0.0.1:1/api").check_up()
+    assert time.monotonic() - began < 5
+
+
+def test_a_busy_server_is_up(api: PrefectApi) -> None:
+    Scripted.answers = [(503, None)]
+    api.check_up()
+    assert len(Scripted.seen) == 1
