@@ -14,6 +14,7 @@ from fitladder.engine.geometry_model import write_geometry_model
 from fitladder.engine.overrides import Overrides
 from fitladder.engine.rehearsal import Prompts, RehearsalReport, rehearse, stand_in_prompts
 from fitladder.errors import EnvironmentNotReady, FitladderError, GateRefused, UsageError
+from fitladder.phase.device import share_device
 from fitladder.phase.house import House, house_here
 from fitladder.phase.prompts import load_prompts
 from fitladder.protocol.experiment import Experiment, Phase
@@ -75,7 +76,10 @@ def rehearse_rung(
         environment=dict(_pairs("--env", env)),
     )
     house.scratch.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=house.scratch, prefix="rehearsal-") as scratch:
+    with (
+        share_device(house.device_lock),
+        tempfile.TemporaryDirectory(dir=house.scratch, prefix="rehearsal-") as scratch,
+    ):
         report = rehearse(
             experiment,
             _rung(experiment, rung),

@@ -11,24 +11,24 @@ from fitladder.bundles.lock import Holder, lives_here
 from fitladder.canonical import parse_json, parse_model
 from fitladder.errors import RootBusy
 
-__all__ = ["dead_holder", "live_holder"]
+__all__ = ["dead_holder", "live_holder", "named_holder"]
 
 
 def live_holder(root: Path) -> Holder | None:
     """The named holder, if it is a live process of this host. Raises RootBusy on a lock nobody can read."""
-    holder = _named(root)
+    holder = named_holder(root / LOCK)
     return holder if holder is not None and lives_here(holder) else None
 
 
 def dead_holder(root: Path) -> Holder | None:
     """The named holder, if it was a process of this host and died without giving the root back."""
-    holder = _named(root)
+    holder = named_holder(root / LOCK)
     is_ours = holder is not None and holder.host == socket.gethostname()
     return holder if is_ours and holder is not None and not lives_here(holder) else None
 
 
-def _named(root: Path) -> Holder | None:
-    path = root / LOCK
+def named_holder(path: Path) -> Holder | None:
+    """Whose name a lock file bears, alive or not. Raises RootBusy on a lock nobody can read."""
     try:
         text = path.read_bytes()
     except FileNotFoundError:

@@ -8,7 +8,10 @@ from typing import NamedTuple
 
 import pytest
 
+from fitladder.bundles.lock import hold_lock
 from fitladder.cli import main
+from fitladder.errors import RootBusy
+from fitladder.phase.device import share_device
 
 ROOT = Path(__file__).parents[3]
 SMALL = "smollm2_135m_cpu_rehearsal"
@@ -87,6 +90,39 @@ def test_rehearsal_exit_codes_and_report(fitladder, tmp_path):
     assert bad.returncode == 5
     assert "engine_version" in bad.stderr
     assert "not GO-able" in bad.stdout
+
+
+def test_a_rehearsal_stands_beside_rehearsals_and_never_beside_a_phase(tmp_path):
+    lock = tmp_path / "runs" / ".gpu-0.lock"
+    with (
+        share_device(lock),
+        share_device(lock),
+        pytest.raises(RootBusy),
+        hold_lock(lock, "engine of a phase"),
+    ):
+        pass
+    with (
+        hold_lock(lock, "engine of a phase"),
+        pytest.raises(RootBusy, match="engine of a phase"),
+        share_device(lock),
+    ):
+        pass
+    with share_device(lock):
+        pass
+
+
+def test_rehearse_is_refused_in_one_line_while_a_phase_has_the_device(fitladder):
+    slot = "test-of-rehearse"
+    lock = ROOT / "runs" / f".{slot}.lock"
+    lock.parent.mkdir(exist_ok=True)
+    try:
+        with hold_lock(lock, "engine of a phase"):
+            run = fitladder("rehearse", SMALL, "--rung=384", "--model=smollm2-135m", FITLADDER_GPU_SLOT=slot)
+    finally:
+        lock.unlink()
+    assert run.returncode == 6
+    assert run.stderr.count("\n") == 1
+    assert "engine of a phase" in run.stderr
 
 
 def test_rehearsal_of_what_is_not_registered_is_one_line(fitladder):
