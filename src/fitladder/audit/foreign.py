@@ -27,6 +27,8 @@ TokenIds = npt.NDArray[np.int32]
 PARQUET_MAGIC = b"PAR1"
 GZIP_MAGIC = b"\x1f\x8b"
 MAX_TOKEN_ID = 2**31 - 1
+ONE_A_LINE = "write each row on a line of its own (`jq -c '.[]'`)"
+MARKS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16", b"\xef\xbb\xbf": "a byte order mark"}
 NESTED = "name it with --column, dotted: outputs.*.token_ids"
 
 
@@ -96,12 +98,13 @@ def _audit_row(row: ForeignRow, rule: LoopRule) -> ForeignSample:
     )
 
 
-def load_rows(path: Path, column: str, id_column: str) -> list[ForeignRow]:
+def load_rows(path: Path, column: str, id_column: str | None = None) -> list[ForeignRow]:
     """All rows of a JSONL or Parquet file, told apart by their first bytes, in file order.
 
     `column` names the id list, dotted into nested values: `outputs.0.token_ids`; a `*` stands for every
-    element of a list and gives a row each, named `<id>#<place>`. Where no row has `id_column`, rows are named
-    by line or row number from 1. Raises InputRefused with path and line on anything that is not whole.
+    element of a list and gives a row each, named `<id>#<place>`. Where `id_column` is left out and no row has
+    an `id`, rows are named by line or row number from 1. Raises InputRefused with path and line on anything
+    that is not whole.
     """
     try:
         data = path.read_bytes()
@@ -111,10 +114,21 @@ def load_rows(path: Path, column: str, id_column: str) -> list[ForeignRow]:
         raise InputRefused(f"{path} is empty", got="0 bytes", need="at least one row")
     if data[:2] == GZIP_MAGIC:
         raise InputRefused(f"{path} is compressed", got="gzip", need="JSONL or Parquet", do="gunzip it first")
-    records = _parquet(data, path, column, id_column) if data[:4] == PARQUET_MAGIC else _lines(data, path)
-    rows = list(_rows(records, column, id_column))
+    _check_encoding(data, path)
+    name = id_column or "id"
+    records = _parquet(data, path, column, name) if data[:4] == PARQUET_MAGIC else _lines(data, path)
+    rows = list(_rows(records, column, name, is_asked=id_column is not None))
     _check_names(rows, path)
     return rows
+
+
+def _check_encoding(data: bytes, path: Path) -> None:
+    """Text as some tools save it is told by its name, not by its first byte."""
+    for mark, name in MARKS.items():
+        if data.startswith(mark):
+            raise InputRefused(
+                f"{path} is no plain UTF-8", got=name, need="UTF-8 without a mark", do="save it so again"
+            )
 
 
 def _lines(data: bytes, path: Path) -> Iterator[tuple[str, Any]]:
@@ -128,7 +142,9 @@ def _lines(data: bytes, path: Path) -> Iterator[tuple[str, Any]]:
             raise InputRefused(f"{where} is blank", need="one JSON object a line, none skipped")
         record = parse_json(line, where=where)
         if not isinstance(record, dict):
-            raise InputRefused(f"{where} is no object", got=type(record).__name__, need="a JSON object")
+            raise InputRefused(
+                f"{where} is no object", got=type(record).__name__, need="a JSON object", do=ONE_A_LINE
+            )
         yield where, record
 
 
@@ -149,11 +165,15 @@ def _parquet(data: bytes, path: Path, column: str, id_column: str) -> Iterator[t
         yield f"{path} row {number}", record
 
 
-def _rows(records: Iterator[tuple[str, Any]], column: str, id_column: str) -> Iterator[ForeignRow]:
+def _rows(
+    records: Iterator[tuple[str, Any]], column: str, id_column: str, *, is_asked: bool
+) -> Iterator[ForeignRow]:
     named: bool | None = None
     for number, (where, record) in enumerate(records, start=1):
         if named is None:
             named = id_column in record
+            if is_asked and not named:
+                raise InputRefused(f"{where}: no {id_column!r}", need="what --id-column names")
         if named != (id_column in record):
             raise InputRefused(f"{where}: {id_column!r}", got="in some rows only", need="in all or none")
         name = record[id_column] if named else number
@@ -163,7 +183,7 @@ def _rows(records: Iterator[tuple[str, Any]], column: str, id_column: str) -> It
             found = list(_dig(record, column.split("."), where, column))
         except InputRefused as error:
             lists = ", ".join(dict.fromkeys(_id_lists(record, "")))[:200]
-            do = f"--column takes one of {lists}" if lists else "--column names the list of ids"
+            do = f"--column takes one of {lists}" if lists else "it has no list of ids; text is not audited"
             raise InputRefused(error.what, got=error.got, need=error.need, do=do) from error
         for place, value in enumerate(found):
             each = f"{name}#{place}" if "*" in column.split(".") else name

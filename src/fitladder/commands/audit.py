@@ -30,7 +30,9 @@ def audit(
     ],
     *,
     column: Column = None,
-    id_column: Annotated[str, typer.Option("--id-column", help="What names a row.")] = "id",
+    id_column: Annotated[
+        str | None, typer.Option("--id-column", help="What names a row; `id`, or its number, if left out.")
+    ] = None,
     tail: Annotated[int, typer.Option("--tail", help="How many ids at the end must repeat.")] = 8192,
     max_period: Annotated[int, typer.Option("--max-period", help="The longest period searched.")] = 2048,
     min_match: Annotated[str, typer.Option("--min-match", help="Share of ids that must match.")] = "0.99",
@@ -59,6 +61,9 @@ def audit(
     print_file: Any = importlib.import_module("fitladder.commands.audit_file").print_file
     if report is not None and (report.suffix != ".html" or report.resolve() == path.resolve()):
         raise UsageError("--report", got=repr(str(report)), need="an .html file other than the one audited")
+    for option, typed in (("--column", column), ("--id-column", id_column)):
+        if typed == "":
+            raise UsageError(option, got="nothing", need="a name")
     rule = _rule(tail, max_period, min_match)
     print_file(path, column or "token_ids", id_column, rule, report, as_json=as_json)
 

@@ -16,7 +16,7 @@ __all__ = ["print_file"]
 
 
 def print_file(
-    path: Path, column: str, id_column: str, rule: LoopRule, report: Path | None, *, as_json: bool
+    path: Path, column: str, id_column: str | None, rule: LoopRule, report: Path | None, *, as_json: bool
 ) -> None:
     """Audit every row of a file. Raises InputRefused, UsageError where the page cannot be written."""
     samples = audit_rows(load_rows(path, column, id_column), rule)

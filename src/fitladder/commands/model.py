@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from fitladder.bundles.tree import tree_sha256
+from fitladder.bundles.tree import folder_tree
 from fitladder.canonical import sha256_file
 from fitladder.commands.options import DEFAULT_ENGINE_PYTHON, EnginePython, Json, print_json
 from fitladder.engine.failure import last_cause
@@ -58,10 +58,13 @@ def convert(
 def digest(folder: Annotated[Path, typer.Argument(help="A model folder.")], *, as_json: Json = False) -> None:
     """The digests that name a local model folder in params.yaml."""
     tokenizer = folder / "tokenizer.json"
+    tree = folder_tree(folder, error=InputRefused)
+    if not (folder / "config.json").is_file():
+        raise InputRefused(f"{folder} is no model folder", got=f"{tree.files} files", need="a config.json")
     _show(
         {
             "folder": str(folder),
-            "folder_sha256": tree_sha256(folder, error=InputRefused),
+            "folder_sha256": tree.sha256,
             "tokenizer_sha256": sha256_file(tokenizer) if tokenizer.is_file() else "",
         },
         as_json,

@@ -32,6 +32,8 @@ def select(
     if as_json:
         print_json(decision)
         return
+    if decision["pass"] is None:  # its reason knows of an experiment that is stopped or terminal
+        line = f"{experiment}: no selection yet: {decision['reason']}"
     rows = [
         (
             str(rung["thinking_budget_tokens"]),

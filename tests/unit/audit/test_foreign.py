@@ -27,7 +27,7 @@ def _write(path: Path, records: list[Any]) -> Path:
 
 
 def _ids(path: Path, column: str = "token_ids") -> list[Any]:
-    return [(row.id, row.token_ids.tolist()) for row in load_rows(path, column, "id")]
+    return [(row.id, row.token_ids.tolist()) for row in load_rows(path, column)]
 
 
 def _json(capsys: pytest.CaptureFixture[str], path: Path, **options: Any) -> Any:
@@ -262,7 +262,7 @@ def test_rows_are_audited_with_the_same_search(tmp_path: Path) -> None:
     random = np.random.default_rng(3)
     lists = [np.resize(random.integers(0, 50, period), 100).tolist() for period in range(1, 17)]
     path = _write(tmp_path / "x.jsonl", [{"token_ids": ids} for ids in lists])
-    found = audit_rows(load_rows(path, "token_ids", "id"), rule)
+    found = audit_rows(load_rows(path, "token_ids"), rule)
     assert [sample.period_tokens for sample in found][:4] == [1, 2, 3, 4]
     assert all(sample.onset_token == 0 for sample in found)
 
@@ -273,7 +273,7 @@ def test_a_column_elsewhere_is_named(tmp_path: Path) -> None:
     with pytest.raises(
         InputRefused, match=r"--column takes one of prompt_token_ids, outputs\.\*\.token_ids$"
     ):
-        load_rows(path, "token_ids", "id")
+        load_rows(path, "token_ids")
     assert [name for name, _ in _ids(path, "outputs.*.token_ids")] == ["1#0"]
 
 
@@ -281,7 +281,7 @@ def test_a_compressed_file_is_called_so(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl.gz"
     path.write_bytes(gzip.compress(b'{"id":1,"token_ids":[1]}\n'))
     with pytest.raises(InputRefused, match="gunzip it first"):
-        load_rows(path, "token_ids", "id")
+        load_rows(path, "token_ids")
 
 
 @pytest.mark.parametrize("name", ["x.jsonl", "page.pdf", "page"])
@@ -291,3 +291,21 @@ def test_the_page_never_takes_the_place_of_the_input(tmp_path: Path, name: str) 
     with pytest.raises(UsageError, match=r"an \.html file other than the one audited"):
         audit(str(path), report=tmp_path / name)
     assert path.read_bytes() == before
+
+
+def test_an_id_column_that_was_asked_for_and_is_in_no_row_refuses(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"token_ids":[1,2]}\n', encoding="utf-8")
+    assert [row.id for row in load_rows(path, "token_ids")] == [1]
+    with pytest.raises(InputRefused, match="line 1: no 'request': need what --id-column names"):
+        load_rows(path, "token_ids", "request")
+
+
+@pytest.mark.parametrize(
+    ("encoding", "said"), [("utf-16", "got UTF-16"), ("utf-8-sig", "got a byte order mark")]
+)
+def test_a_file_in_another_encoding_is_told_by_its_name(tmp_path: Path, encoding: str, said: str) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"id":"a","token_ids":[1,2]}\n', encoding=encoding)
+    with pytest.raises(InputRefused, match=said):
+        load_rows(path, "token_ids")

@@ -52,6 +52,15 @@ def test_weightless_folder_and_its_digest(fitladder, tmp_path):
     assert changed["folder_sha256"] != shown["folder_sha256"]
 
 
+@pytest.mark.parametrize("name", [None, "notes.txt"])
+def test_a_folder_that_holds_no_model_has_no_digest_to_register(fitladder, tmp_path, name):
+    if name:
+        (tmp_path / name).write_text("x")
+    run = fitladder("model", "digest", str(tmp_path))
+    assert (run.returncode, run.stdout) == (4, "")
+    assert "need a config.json" in run.stderr
+
+
 def test_conversion_without_an_engine_environment_is_one_line(fitladder, tmp_path):
     run = fitladder(
         "model",
