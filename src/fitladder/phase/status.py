@@ -67,6 +67,8 @@ class ExperimentStatus:
 def experiment_status(house: House, registry: Registry, experiment_id: str) -> ExperimentStatus:
     """Re-verify and re-audit what is here. Raises as verification does: a broken bundle has no status.
 
+    Raises RootRefused where the variable names a root that may not be used: another's, a link, relative.
+
     Raises BindingChanged where the bundles are foreign to the protocol or generation code that is here.
     """
     experiment = registry.experiment(experiment_id)
@@ -77,6 +79,8 @@ def experiment_status(house: House, registry: Registry, experiment_id: str) -> E
     try:
         standing = survey(house, experiment_id)
     except RootRefused:
+        if house.environment.get(experiment.artifacts.environment_override):
+            raise  # one is named, and may not be used
         standing = None  # no root is named on this machine: a reader's laptop
     if standing is not None and standing.begun:
         gos = _gos((*standing.bundles, *standing.preflights))

@@ -139,3 +139,26 @@ def test_a_server_that_is_away_hides_nothing_that_the_disk_proves(
     assert stop.value.code == 12
     assert "61da6f616365" in said.out
     assert "no answer from the Prefect server" in said.err
+
+
+@pytest.mark.parametrize("named", ["another's", "a link", "relative"])
+def test_a_root_that_may_not_be_used_is_no_missing_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, named: str
+) -> None:
+    made = make_house(tmp_path / "checkout")
+    other = {**made.section, "artifacts": {**made.section["artifacts"], "environment_override": "OTHER_ROOT"}}
+    made.document["experiments"]["other_experiment"] = other
+    made.register()
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path, target_is_directory=True)
+    roots = {"another's": str(made.root), "a link": str(link / "root"), "relative": "runs/root"}
+    for name, value in (made.environment | {"OTHER_ROOT": roots[named]}).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    monkeypatch.chdir(made.folder)
+    monkeypatch.setattr("sys.argv", ["fitladder", "status", "other_experiment"])
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    said = capsys.readouterr()
+    assert (stop.value.code, said.err.count("\n")) == (6, 1)
+    assert "fitladder launch" not in said.out
