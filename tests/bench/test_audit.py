@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 from support import bundle_factory as make
+from support.sample_rows import columns_of, cut_row
 
-from fitladder.audit.columns import TerminationColumns
 from fitladder.audit.periodicity import best_lag, find_loop
 from fitladder.audit.termination import TerminationAudit, audit_termination
 from fitladder.bundles.claim import hold_root
@@ -61,28 +61,16 @@ def _rows(preflight: Any, streams: list[Any]) -> list[SampleRow]:
     for place, ids in enumerate(streams):
         prompt, index = preflight.prompts[place // 4], place % 4
         rows.append(
-            SampleRow(
-                record_id=prompt.record_id,
-                sample_index=index,
+            cut_row(
+                ids,
+                prompt.record_id,
+                index,
                 prompt_tokens=prompt.prompt_tokens,
                 stage1_seed=stage1_seed(seed, prompt.record_id) + index,
-                stage1_token_ids=ids,
-                stage1_trimmed_tokens=0,
-                stage1_finish_reason="length",
-                stage1_stop_reason=None,
-                thinking_tokens=BUDGET,
-                natural_close=False,
-                eos_inside_thinking=False,
-                forced_close=True,
-                answer_restart=False,
-                injected_tokens=2,
                 stage2_seed=stage2_seed(seed, prompt.record_id, index),
                 stage2_prompt_tokens=prompt.prompt_tokens + BUDGET + 2,
-                stage2_token_ids=np.arange(10, 15, dtype=np.int32),
-                stage2_trimmed_tokens=1,
-                stage2_finish_reason="stop",
+                stage2_token_ids=np.arange(10, 15),
                 stage2_stop_reason="9",
-                answer_tokens=5,
             )
         )
     return rows
@@ -201,7 +189,7 @@ def test_periodicity_of_48_tails() -> None:
 def test_audit_of_columns_alone() -> None:
     experiment, streams, at = _experiment(), _streams(), make.key(BUDGET)
     preflight = make.preflight(experiment, at, root_id="0" * 64, sequence=0)
-    columns = TerminationColumns.from_rows(_rows(preflight, streams))
+    columns = columns_of(_rows(preflight, streams))
     records = [prompt.record_id for prompt in preflight.prompts]
     seconds, _, audit = _timed(lambda: audit_termination(columns, experiment, at, records), 15)
     print(f"\n {seconds * 1e3:.1f} ms: {audit.periodic_loop_contacts} loops of {audit.samples}")

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.sample_rows import columns_of, cut_row
 
-from fitladder.audit.termination import TerminationAudit, TerminationColumns, audit_termination
+from fitladder.audit.termination import TerminationAudit, audit_termination
 from fitladder.canonical import canonical_bytes, read_json
 from fitladder.commands.gate import gate
 from fitladder.engine.base import EngineFacts
-from fitladder.engine.rows import SampleRow
 from fitladder.errors import LadderRefused
 from fitladder.gates.cuda_graphs import check_cuda_graphs
 from fitladder.gates.kv_fit import check_kv_fit
@@ -202,32 +202,17 @@ def _audit(name: str, budget: int, published: Any) -> TerminationAudit:
         ids = _stream(random, budget, periods[at])
         answer = np.arange(512 if place in limited else 40, dtype=np.int32)
         rows.append(
-            SampleRow(
-                record_id=records[place // 4],
-                sample_index=place % 4,
-                prompt_tokens=980,
-                stage1_seed=1,
-                stage1_token_ids=ids,
-                stage1_trimmed_tokens=0,
-                stage1_finish_reason="length",
-                stage1_stop_reason=None,
-                thinking_tokens=budget,
-                natural_close=False,
-                eos_inside_thinking=False,
-                forced_close=True,
-                answer_restart=False,
-                injected_tokens=2,
-                stage2_seed=2,
-                stage2_prompt_tokens=982 + budget,
+            cut_row(
+                ids,
+                records[place // 4],
+                place % 4,
                 stage2_token_ids=answer,
                 stage2_trimmed_tokens=0,
                 stage2_finish_reason="length" if place in limited else "stop",
-                stage2_stop_reason=None,
-                answer_tokens=len(answer),
             )
         )
     key = BundleKey(experiment_id=name, thinking_budget_tokens=budget, phase="probe")
-    return audit_termination(TerminationColumns.from_rows(rows), experiment, key, records)
+    return audit_termination(columns_of(rows), experiment, key, records)
 
 
 @pytest.mark.parametrize(("name", "budget", "path"), AUDITS)

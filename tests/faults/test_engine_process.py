@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
+from support.sample_rows import read_rows
 
-from fitladder.bundles.samples import read_rows
 from fitladder.canonical import sha256_file
 from fitladder.engine.process import EngineProcess, engine_command
 from fitladder.engine.request import load_request, write_request

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.sample_rows import read_rows
 
-from fitladder.bundles.samples import read_rows
 from fitladder.engine.geometry_model import geometry_files
 from fitladder.engine.process import EngineProcess, engine_command
 from fitladder.engine.request import RequestRecord, load_request

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support import bundle_factory as make
+from support.sample_rows import read_rows
 
 from fitladder.bundles.inventory import verify_root
-from fitladder.bundles.samples import read_rows, render_samples
+from fitladder.bundles.samples import render_samples
 from fitladder.bundles.text import escape_text, unescape_text
 from fitladder.engine.rows import SampleRow
 from fitladder.errors import BundleError

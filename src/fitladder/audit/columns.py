@@ -9,7 +9,6 @@ from dataclasses import dataclass, fields
 import numpy as np
 import numpy.typing as npt
 
-from fitladder.engine.rows import SampleRow
 from fitladder.errors import BundleError
 
 __all__ = ["TerminationColumns", "check_columns"]
@@ -21,7 +20,7 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class TerminationColumns:
-    """One entry a sample, in bundle order, as `SampleRow` defines them.
+    """One entry a sample, in bundle order, as `engine/rows.py` defines them.
 
     `stage1_token_ids` is an int32 array a sample: what stage 1 sampled up to, not including, the first model
     EOS. `stage2_finish_reasons` is None, and `stage2_tokens` 0, where stage 2 did not run.
@@ -38,23 +37,6 @@ class TerminationColumns:
     answer_restart: Flags
     stage2_tokens: Counts
     stage2_finish_reasons: Sequence[str | None]
-
-    @classmethod
-    def from_rows(cls, rows: Sequence[SampleRow]) -> "TerminationColumns":
-        """Columns of rows in memory; a reader of bundles builds them from its files instead."""
-        return cls(
-            record_ids=tuple(row.record_id for row in rows),
-            sample_indices=np.array([row.sample_index for row in rows], dtype=np.int64),
-            stage1_token_ids=tuple(row.stage1_token_ids for row in rows),
-            thinking_tokens=np.array([row.thinking_tokens for row in rows], dtype=np.int64),
-            stage1_finish_reasons=tuple(row.stage1_finish_reason for row in rows),
-            natural_close=np.array([row.natural_close for row in rows], dtype=np.bool_),
-            eos_inside_thinking=np.array([row.eos_inside_thinking for row in rows], dtype=np.bool_),
-            forced_close=np.array([row.forced_close for row in rows], dtype=np.bool_),
-            answer_restart=np.array([row.answer_restart for row in rows], dtype=np.bool_),
-            stage2_tokens=np.array([len(row.stage2_token_ids) for row in rows], dtype=np.int64),
-            stage2_finish_reasons=tuple(row.stage2_finish_reason for row in rows),
-        )
 
     def __len__(self) -> int:
         return len(self.record_ids)

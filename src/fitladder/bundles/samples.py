@@ -24,7 +24,7 @@ from fitladder.engine.rows import SampleRow, TokenIds
 from fitladder.errors import BundleError, BundleTampered
 from fitladder.protocol.key import BundleKey
 
-__all__ = ["COLUMNS", "ROW_GROUP_ROWS", "SampleTable", "read_columns", "read_rows", "render_samples"]
+__all__ = ["COLUMNS", "ROW_GROUP_ROWS", "SampleTable", "read_columns", "render_samples"]
 
 _IDS = pa.list_(pa.field("element", pa.int32(), nullable=False))
 _TYPES: dict[str, tuple[pa.DataType, bool]] = {  # column: (type, may be null)
@@ -140,13 +140,6 @@ class SampleTable:
         _check_names(names)
         return SampleTable(self.key, self.table.select(list(names)))
 
-    def tokens(self, name: str) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
-        """Ids of all rows end to end (int32), and rows + 1 offsets (int64): row i is values[o[i]:o[i+1]]."""
-        lists = self.token_lists(name)
-        offsets = np.zeros(len(lists) + 1, np.int64)
-        np.cumsum(self.lengths(name), out=offsets[1:])
-        return np.concatenate([*lists, np.empty(0, np.int32)]), offsets
-
     def lengths(self, name: str) -> npt.NDArray[np.int64]:
         """How many ids each row has."""
         parts = [np.diff(chunk.offsets.to_numpy()) for chunk in self.table.column(name).chunks]
@@ -234,17 +227,3 @@ def _checked_key(metadata: dict[bytes, bytes], where: str) -> BundleKey:
         )
     plain = parse_json(metadata[_KEY], where=where, error=BundleTampered)
     return parse_model(BundleKey, plain, where=where, error=BundleTampered)
-
-
-def read_rows(data: bytes, *, where: str = "samples") -> list[SampleRow]:
-    """Every row of a samples file's bytes. Raises BundleTampered as `read_columns` does."""
-    table = read_columns(data, where=where)
-    columns: dict[str, list[Any]] = {}
-    for name, (kind, _) in _TYPES.items():
-        if kind is _IDS:
-            columns[name] = table.token_lists(name)
-        elif pa.types.is_string(kind):
-            columns[name] = table.texts(name)
-        else:
-            columns[name] = table.table.column(name).to_pylist()
-    return [SampleRow(**{name: columns[name][row] for name in COLUMNS}) for row in range(table.rows)]

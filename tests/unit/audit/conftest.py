@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.sample_rows import columns_of, cut_row
 
 from fitladder.audit.termination import TerminationColumns
 from fitladder.engine.rows import SampleRow
@@ -51,37 +52,14 @@ def row() -> Callable[..., SampleRow]:
     """One sample that was cut at its budget and force-closed, unless said otherwise."""
 
     def build(ids: Any, record_id: str = "r-00", index: int = 0, **changes: Any) -> SampleRow:
-        values: dict[str, Any] = {
-            "record_id": record_id,
-            "sample_index": index,
-            "prompt_tokens": 980,
-            "stage1_seed": 1,
-            "stage1_token_ids": np.asarray(ids, dtype=np.int32),
-            "stage1_trimmed_tokens": 0,
-            "stage1_finish_reason": "length",
-            "stage1_stop_reason": None,
-            "thinking_tokens": len(ids),
-            "natural_close": False,
-            "eos_inside_thinking": False,
-            "forced_close": True,
-            "answer_restart": False,
-            "injected_tokens": 2,
-            "stage2_seed": 2,
-            "stage2_prompt_tokens": 982 + len(ids),
-            "stage2_token_ids": np.arange(9, dtype=np.int32),
-            "stage2_trimmed_tokens": 1,
-            "stage2_finish_reason": "stop",
-            "stage2_stop_reason": None,
-            "answer_tokens": 9,
-        }
         closed = {
             "forced_close": False,
+            "stage1_finish_reason": "stop",
             "stage2_finish_reason": None,
             "stage2_token_ids": np.zeros(0, np.int32),
         }
-        if changes.get("natural_close") or changes.get("eos_inside_thinking"):
-            values.update(closed, stage1_finish_reason="stop")
-        return SampleRow(**{**values, **changes})
+        ended = changes.get("natural_close") or changes.get("eos_inside_thinking")
+        return cut_row(ids, record_id, index, **{**(closed if ended else {}), **changes})
 
     return build
 
@@ -100,6 +78,6 @@ def columns(row: Callable[..., SampleRow]) -> Callable[..., TerminationColumns]:
             else:
                 ids = 2_000_000 + 100 * place + np.arange(50)
                 rows.append(row(ids, record_id, index, natural_close=True, thinking_tokens=40))
-        return TerminationColumns.from_rows(rows)
+        return columns_of(rows)
 
     return build

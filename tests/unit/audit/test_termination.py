@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.sample_rows import columns_of
 
 from fitladder.audit.termination import TerminationAudit, TerminationColumns, audit_termination
 from fitladder.canonical import canonical_bytes, parse_json, parse_model
@@ -230,7 +231,7 @@ def test_case_15_a_repeated_sample_is_refused_even_if_identical(
     rows = [row([1], record_id=record, index=index) for record in RECORDS for index in range(4)]
     for repeated in (rows[0], row([2], record_id="r-00", index=0)):
         with pytest.raises(BundleError, match="sample r-00#0 stands twice"):
-            audit(TerminationColumns.from_rows([*rows, repeated]))
+            audit(columns_of([*rows, repeated]))
 
 
 def test_case_15_expected_set_is_the_found_set(
@@ -239,10 +240,10 @@ def test_case_15_expected_set_is_the_found_set(
     rows = [row([1], record_id=record, index=index) for record in RECORDS for index in range(4)]
     foreign = row([1], record_id="r-99")
     with pytest.raises(BundleError, match="r-99#0 is none of this phase"):
-        audit(TerminationColumns.from_rows([*rows[:47], foreign]))
-    lacking = audit(TerminationColumns.from_rows(rows[:11] + rows[12:]))
+        audit(columns_of([*rows[:47], foreign]))
+    lacking = audit(columns_of(rows[:11] + rows[12:]))
     assert (lacking.missing, lacking.complete, lacking.adequate) == (("r-02#3",), False, False)
-    columns = TerminationColumns.from_rows(rows)
+    columns = columns_of(rows)
     with pytest.raises(BundleError, match="a record stands twice"):
         audit_termination(columns, experiment, probe, (*RECORDS[:11], "r-00"))
     with pytest.raises(BundleError, match="11 records"):
@@ -286,7 +287,7 @@ def test_case_31_three_of_sixty_is_not_below_five_percent(
             rows.append(SampleRow(**values))
         else:
             rows.append(row([place], record, index, natural_close=True, thinking_tokens=0))
-    found = audit_termination(TerminationColumns.from_rows(rows), five, probe, RECORDS)
+    found = audit_termination(columns_of(rows), five, probe, RECORDS)
     assert (found.unresolved_cap_contacts, found.samples, found.adequate) == (3, 60, False)
 
 
@@ -325,7 +326,7 @@ def test_rows_that_no_run_can_leave(audit: Any, row: Row, changes: Any, words: s
     if changes.get("natural_close"):
         rows[5] = row([1, 2, 3], "r-01", 1, **changes)
     with pytest.raises(BundleError, match=words):
-        audit(TerminationColumns.from_rows(rows))
+        audit(columns_of(rows))
 
 
 def test_more_ids_than_the_budget(audit: Any, columns: Columns, row: Row, fill: Fill) -> None:

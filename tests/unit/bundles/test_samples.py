@@ -9,8 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from support import bundle_factory as make
+from support.sample_rows import read_rows
 
-from fitladder.bundles.samples import COLUMNS, read_columns, read_rows, render_samples
+from fitladder.bundles.samples import COLUMNS, read_columns, render_samples
 from fitladder.engine.rows import SampleRow
 from fitladder.errors import BundleError, BundleTampered
 
@@ -46,20 +47,18 @@ def test_the_same_rows_give_the_same_bytes_and_another_key_others(rows: list[Sam
     assert render_samples(rows, KEY) != render_samples(rows, make.key(96, "base"))
 
 
-def test_columns_are_flat_ids_and_offsets(rows: list[SampleRow]) -> None:
+def test_columns_come_alone(rows: list[SampleRow]) -> None:
     table = read_columns(render_samples(rows, KEY), ["stage1_token_ids", "thinking_tokens"])
-    values, offsets = table.tokens("stage1_token_ids")
-    assert values.dtype == np.int32
-    assert offsets.dtype == np.int64
-    assert len(offsets) == 28
+    lists = table.token_lists("stage1_token_ids")
     assert table.lengths("stage1_token_ids").tolist() == [len(row.stage1_token_ids) for row in rows]
-    for number, row in enumerate(rows):
-        assert np.array_equal(values[offsets[number] : offsets[number + 1]], row.stage1_token_ids)
+    for ids, row in zip(lists, rows, strict=True):
+        assert ids.dtype == np.int32
+        assert np.array_equal(ids, row.stage1_token_ids)
     assert table.integers("thinking_tokens").tolist() == [row.thinking_tokens for row in rows]
     assert table.key == KEY
     assert table.select(["thinking_tokens"]).rows == 27
     with pytest.raises(KeyError):
-        table.tokens("stage2_token_ids")  # it was not asked for
+        table.token_lists("stage2_token_ids")  # it was not asked for
     with pytest.raises(BundleError, match="no such sample column: 'text'"):
         read_columns(render_samples(rows, KEY), ["text"])
 
@@ -67,7 +66,8 @@ def test_columns_are_flat_ids_and_offsets(rows: list[SampleRow]) -> None:
 def test_no_rows_are_a_table_of_no_rows() -> None:
     table = read_columns(render_samples([], KEY))
     assert table.rows == 0
-    assert table.tokens("stage1_token_ids")[1].tolist() == [0]
+    assert table.token_lists("stage1_token_ids") == []
+    assert table.lengths("stage1_token_ids").tolist() == []
 
 
 @pytest.mark.parametrize(
