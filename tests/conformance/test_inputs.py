@@ -13,7 +13,7 @@ from fitladder.macros.program import execute
 from fitladder.macros.tasks import Demonstrations
 from fitladder.prompts.manifest import TokenizerIdentity, check_prompts, parse_manifest, render_prompts
 from fitladder.prompts.markers import check_marker
-from fitladder.prompts.records import parse_records, records_sha256
+from fitladder.prompts.records import parse_records
 from fitladder.prompts.render import render_prompt, text_sha256
 from fitladder.prompts.tokenize import load_tokenizer
 
@@ -107,7 +107,7 @@ def test_demonstrations_execute_and_keep_their_hash():
 @pytest.mark.parametrize("arm", RECORDS)
 def test_record_hashes(records, arm):
     assert len(records[arm]) == 12
-    assert records_sha256(records[arm]) == RECORDS[arm]
+    assert canonical_sha256([record.model_dump(mode="json") for record in records[arm]]) == RECORDS[arm]
     assert sha256_file(REFERENCE / f"records_{arm}.json") == RECORDS[arm]
 
 

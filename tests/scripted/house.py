@@ -26,7 +26,7 @@ from fitladder.phase import run
 from fitladder.phase.ask import decide, open_ask
 from fitladder.phase.house import House
 from fitladder.prompts.manifest import TokenizerIdentity, freeze_prompts, render_manifest, render_prompts
-from fitladder.prompts.records import Message, Record, records_sha256
+from fitladder.prompts.records import Message, Record
 from fitladder.protocol.key import BundleKey
 
 ROOT = Path(__file__).parents[2]
@@ -197,7 +197,7 @@ def make_house(folder: Path, **changes: Any) -> ScriptedHouse:
         ]
         data = canonical_bytes([record.model_dump(mode="json") for record in records])
         (inputs / f"records_{arm}.json").write_bytes(data)
-        section["data"][f"records_{arm}"] = records_sha256(records)
+        section["data"][f"records_{arm}"] = sha256_bytes(data)
         arms[arm] = render_prompts(
             records, OPEN_TEXT, lambda text: tokenizer.encode(text, add_special_tokens=False).ids
         )

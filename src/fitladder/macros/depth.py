@@ -15,7 +15,7 @@ import numpy as np
 from fitladder.canonical import sha256_bytes
 from fitladder.macros.draw import Draw
 from fitladder.macros.primitives import LENGTH, MODULUS, NAMES, PRIMITIVES, Values
-from fitladder.macros.program import Program, execute
+from fitladder.macros.program import execute
 
 __all__ = ["PROBE_COUNT", "DepthIndex", "fixed_probes", "program_signature", "shallow_outputs"]
 
@@ -53,34 +53,23 @@ def shallow_outputs(inputs: Values, max_depth: int) -> list[Values]:
 
 @dataclass(frozen=True)
 class DepthIndex:
-    """Every behaviour reachable within max_depth, with its least depth and first program."""
+    """Every behaviour reachable within a depth, and the least depth that has it."""
 
     inputs: Values
-    max_depth: int
-    first: dict[bytes, tuple[int, int]]  # output bytes -> (depth, position in that level)
+    depth_of: dict[bytes, int]  # by the behaviour's outputs on the inputs
 
     @classmethod
     def build(cls, inputs: Values | None = None, max_depth: int = 4) -> "DepthIndex":
         """Exhaustive over 10 + 100 + ... programs on inputs (n, 5); the fixed probes by default."""
         chosen = fixed_probes() if inputs is None else inputs
-        first: dict[bytes, tuple[int, int]] = {}
+        depth_of: dict[bytes, int] = {}
         for depth, level in enumerate(shallow_outputs(chosen, max_depth)):
             width = level.shape[1] * LENGTH
             data = level.tobytes()
             for position in range(len(level)):
-                first.setdefault(data[position * width : (position + 1) * width], (depth, position))
-        return cls(chosen, max_depth, first)
+                depth_of.setdefault(data[position * width : (position + 1) * width], depth)
+        return cls(chosen, depth_of)
 
     def min_depth(self, program: Sequence[str]) -> int | None:
-        """Least depth with this behaviour on the inputs; None means deeper than max_depth."""
-        found = self.first.get(execute(program, self.inputs).tobytes())
-        return found[0] if found else None
-
-    def witness(self, program: Sequence[str]) -> Program | None:
-        """The first shallowest program with this behaviour, or None where min_depth is None."""
-        found = self.first.get(execute(program, self.inputs).tobytes())
-        if found is None:
-            return None
-        depth, position = found
-        codes = [position // len(NAMES) ** power % len(NAMES) for power in reversed(range(depth))]
-        return tuple(NAMES[code] for code in codes)
+        """Least depth with this behaviour on the inputs; None means deeper than the index."""
+        return self.depth_of.get(execute(program, self.inputs).tobytes())

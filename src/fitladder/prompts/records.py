@@ -3,16 +3,16 @@
 It knows nothing of tasks or macros, so that rendering and manifest depend on this much only.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from fitladder.canonical import canonical_sha256, parse_model
+from fitladder.canonical import parse_model
 from fitladder.errors import InputRefused
 from fitladder.prompts.identity import check_ids
 
-__all__ = ["Message", "Record", "parse_records", "records_sha256"]
+__all__ = ["Message", "Record", "parse_records"]
 
 _CONFIG: Final = ConfigDict(frozen=True, extra="forbid", strict=True)
 _TURN_MARKERS: Final = ("<|im_start|>", "<|im_end|>")
@@ -33,11 +33,6 @@ class Record(BaseModel):
     id: str
     messages: Annotated[tuple[Message, ...], Field(min_length=1)]
     meta: Mapping[str, JsonValue]
-
-
-def records_sha256(records: Sequence[Record]) -> str:
-    """SHA-256 of the canonical bytes of the array of records, the registered identity of an arm's input."""
-    return canonical_sha256([record.model_dump(mode="json") for record in records])
 
 
 def parse_records(rows: object, *, where: str) -> tuple[Record, ...]:

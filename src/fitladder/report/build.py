@@ -40,18 +40,13 @@ from fitladder.report.registered import protocol_rows
 from fitladder.report.verified import verified_audits, verified_phases
 from fitladder.report.view import Comparison, ExperimentView, FileEntry, PhaseView, Selection
 
-__all__ = ["build_report", "load_view", "render_page"]
+__all__ = ["build_report", "load_view"]
 
 
 def build_report(experiment_id: str, data_dir: Path, registry: Registry) -> tuple[str, str]:
     """(HTML, Markdown) of one experiment. Raises the first refusal among its records."""
     document = compose(load_view(experiment_id, data_dir, registry))
     return render_html(document), render_markdown(document)
-
-
-def render_page(view: ExperimentView) -> str:
-    """One view as a self-contained HTML page."""
-    return render_html(compose(view))
 
 
 def load_view(experiment_id: str, data_dir: Path, registry: Registry) -> ExperimentView:

@@ -40,11 +40,7 @@ PINNED_IDENTITY = "57bf832227c0c866a19d9d06a8b61c728739d4422f71991b46220082958f9
     ],
 )
 def test_known_depths(index, program, depth):
-    found = index.min_depth(program)
-    assert found == depth
-    witness = index.witness(program)
-    assert len(witness) == found
-    assert program_signature(witness) == program_signature(program)
+    assert index.min_depth(program) == depth
 
 
 def test_index_agrees_with_brute_force_to_depth_two():
@@ -53,16 +49,19 @@ def test_index_agrees_with_brute_force_to_depth_two():
     for depth in range(3):
         for program in product(NAMES, repeat=depth):
             least.setdefault(program_signature(program), depth)
-    assert len(shallow.first) == len(least)
+    assert len(shallow.depth_of) == len(least)
     for depth in range(3):
         for program in product(NAMES, repeat=depth):
             assert shallow.min_depth(program) == least[program_signature(program)]
     assert shallow.min_depth(("ADD1", "REV", "DIFF", "SORT")) is None
-    assert shallow.witness(("ADD1", "REV", "DIFF", "SORT")) is None
 
 
-def test_equal_signatures_mean_equal_functions(index):
-    # Every class of the index, against its first member, on inputs that are not probes.
+def test_equal_signatures_mean_equal_functions():
+    # Every class of three calls, against its first member, on inputs that are not probes.
     fresh = np.random.default_rng(5).integers(0, 17, (400, 5)).astype(np.int8)
-    for program in product(NAMES, repeat=3):
-        assert (execute(program, fresh) == execute(index.witness(program), fresh)).all()
+    first: dict[str, tuple[str, ...]] = {}
+    for depth in range(4):
+        for program in product(NAMES, repeat=depth):
+            shown = first.setdefault(program_signature(program), program)
+            assert (execute(program, fresh) == execute(shown, fresh)).all()
+    assert len(first) < 10**3

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.report_house import history_house, small_house
 
-from fitladder.report.build import build_report, load_view, render_page
+from fitladder.report.build import build_report, load_view
 from fitladder.report.compose import compose
 from fitladder.report.document import Document, Para, Section
 from fitladder.report.markdown import render_markdown
@@ -73,7 +73,7 @@ def test_every_picture_has_words_and_a_table(document: Document) -> None:
 
 
 def test_two_renders_are_equal(view: ExperimentView, document: Document) -> None:
-    assert render_page(view) == render_html(compose(view)) == render_html(document)
+    assert render_html(compose(view)) == render_html(document)
     assert render_markdown(document) == render_markdown(compose(view))
 
 
@@ -82,7 +82,7 @@ def test_hostile_text_is_shown_and_never_obeyed(view: ExperimentView) -> None:
     line = LogLine(1, "2026-01-02T03:04:05Z", HOSTILE, HOSTILE, "0" * 64)
     phases = tuple(replace(phase, phase=HOSTILE) for phase in view.phases)
     bad = replace(view, experiment_id=HOSTILE, verdict=HOSTILE, narrative=words, log=(line,), phases=phases)
-    html = render_page(bad)
+    html = render_html(compose(bad))
     html.encode()
     assert "<script" not in html
     assert "49" not in re.findall(r"<h1>(.*?)</h1>", html)[0]
@@ -126,7 +126,7 @@ def test_the_twin_holds_every_figure_of_the_page(document: Document, words_of: C
 
 
 def test_the_limits_are_said_first_and_again(view: ExperimentView, words_of: Callable[[str], str]) -> None:
-    text = words_of(render_page(view))
+    text = words_of(render_html(compose(view)))
     first = view.narrative.may_not_conclude[0]
     assert text.index(f"No one may conclude t{first[1:]}") < text.index("The one idea")
     for limit in view.narrative.may_not_conclude:
