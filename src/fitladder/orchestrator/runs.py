@@ -39,8 +39,6 @@ class FlowRun:
     state_name: str  # Suspended, NO-GO, ...
     message: str
     parameters: Mapping[str, Any]
-    created: str
-    pause_timeout: str | None
 
     @property
     def is_final(self) -> bool:
@@ -57,8 +55,6 @@ def _run(document: Mapping[str, Any], flows: Mapping[str, str]) -> FlowRun:
         state_name=state.get("name") or "Unknown",
         message=state.get("message") or "",
         parameters=document.get("parameters") or {},
-        created=document.get("created") or "",
-        pause_timeout=(state.get("state_details") or {}).get("pause_timeout"),
     )
 
 

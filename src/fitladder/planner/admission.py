@@ -1,4 +1,4 @@
-"""When may the next sequence start, so that nothing is ever preempted? Worst-case and spaced admission.
+"""When may the next sequence start, so that nothing is ever preempted? Spaced admission.
 
 Pure: it knows token counts and a pool, no engine. The engine's loop asks `next_step` after every start and
 every end, and hands each waiting sequence over at the step named.
@@ -19,7 +19,6 @@ __all__ = [
     "AdmissionPolicy",
     "SpacedAdmission",
     "Spacing",
-    "WorstCaseAdmission",
     "spaced_admission",
 ]
 
@@ -51,27 +50,6 @@ class AdmissionPolicy(Protocol):
     def record_end(self, ended: ActiveSequence) -> None:
         """A sequence left; its `remaining_tokens` is what it did not use of its budget, 0 for nothing."""
         ...
-
-
-@dataclass(frozen=True)
-class WorstCaseAdmission:
-    """Every active sequence is charged its longest from its start: the registered fit rule as a policy."""
-
-    pool: Pool
-    longest_prompt_tokens: int
-    max_new_tokens: int
-    max_num_seqs: int
-
-    def next_step(
-        self, now_step: int, active: Sequence[ActiveSequence], waiting_prompt_tokens: Sequence[int]
-    ) -> int | None:
-        """Now, while one more at its longest fits beside the others at theirs."""
-        each = self.pool.check_alone(self.longest_prompt_tokens, self.max_new_tokens)
-        width = min(self.max_num_seqs, self.pool.usable_blocks // each)
-        return now_step if waiting_prompt_tokens and len(active) < width else None
-
-    def record_end(self, ended: ActiveSequence) -> None:
-        """Only the number of active sequences counts."""
 
 
 @dataclass

@@ -26,7 +26,6 @@ class Geometry:
     """Everything about a model that its cache and its memory depend on. Elements and bytes are a layer's."""
 
     model_type: str
-    hidden_size: int
     vocab_size: int
     dtype_bytes: int
     attention_layers: int
@@ -88,7 +87,6 @@ def parse_geometry(config: Mapping[str, Any], *, where: str, ssm_dtype: str | No
     tied = fields.flag("tie_word_embeddings", outer.flag("tie_word_embeddings", False))
     return Geometry(
         model_type=model_type,
-        hidden_size=hidden,
         vocab_size=vocab,
         dtype_bytes=dtype_bytes,
         attention_layers=structure.attention_layers,

@@ -2,7 +2,7 @@ import pytest
 
 from fitladder.canonical import parse_model
 from fitladder.errors import InputRefused
-from fitladder.macros.library import Libraries, Library, compress, expand, library_id
+from fitladder.macros.library import Libraries, Library, expand, library_id
 from fitladder.macros.mining import make_library
 
 LIBRARY = make_library(
@@ -20,12 +20,8 @@ def plain(**changes):
     return {"id": name, "provenance": "p", "macros": macros} | changes
 
 
-def test_expand_and_compress():
+def test_expand():
     assert expand(("M0", "SORT", "M2"), LIBRARY) == ("ADD1", "REV", "SORT", "ADD1", "REV", "NEG")
-    assert compress(("ADD1", "REV", "NEG"), LIBRARY) == ("M2",)
-    assert compress(("ADD1", "REV", "REV", "NEG"), LIBRARY) == ("M0", "M1")
-    assert compress(("SORT", "ADD1", "REV"), LIBRARY) == ("SORT", "M0")
-    assert compress((), LIBRARY) == ()
     with pytest.raises(KeyError):
         expand(("M7",), LIBRARY)
 

@@ -24,8 +24,6 @@ def run(
         state_name=name or state_type.capitalize(),
         message=message,
         parameters=values | parameters,
-        created="",
-        pause_timeout=None,
     )
 
 

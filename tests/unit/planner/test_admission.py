@@ -1,9 +1,9 @@
-"""What the policies answer to an engine loop."""
+"""What spaced admission answers to an engine loop."""
 
 import pytest
 
 from fitladder.errors import GateRefused
-from fitladder.planner.admission import SpacedAdmission, WorstCaseAdmission
+from fitladder.planner.admission import SpacedAdmission
 from fitladder.planner.pool import Pool
 from fitladder.planner.safety import ActiveSequence
 
@@ -12,18 +12,6 @@ POOL = Pool(229, 528, 3)
 
 def spaced(prompts: list[int], width: int = 64, batched: int = 32_768) -> SpacedAdmission:
     return SpacedAdmission(POOL, prompts, 3_072, width, batched)
-
-
-def test_worst_case_stops_at_the_fitted_width() -> None:
-    policy = WorstCaseAdmission(POOL, 990, 3_072, max_num_seqs=64)
-    active = [ActiveSequence(990, 3_072)] * 19
-    assert policy.next_step(7, active, [990]) == 7
-    assert policy.next_step(7, [*active, active[0]], [990]) is None  # 21 * 11 blocks > 229
-    assert policy.next_step(7, [], []) is None
-
-
-def test_worst_case_stops_at_the_engines_width() -> None:
-    assert WorstCaseAdmission(POOL, 990, 3_072, 19).next_step(0, [ActiveSequence(990, 9)] * 19, [990]) is None
 
 
 def test_spaced_follows_its_plan() -> None:

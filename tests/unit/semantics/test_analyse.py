@@ -3,11 +3,11 @@ import json
 import sys
 
 import pytest
+from support.compress import compress
 
 from fitladder.canonical import Rate, canonical_bytes
 from fitladder.errors import BundleError, InputRefused
 from fitladder.macros.files import load_hidden, load_inputs, parse_hidden, write_files
-from fitladder.macros.library import compress
 from fitladder.macros.tasks import TaskShape
 from fitladder.macros.taskset import render_task_set
 from fitladder.protocol.experiment import ARMS
