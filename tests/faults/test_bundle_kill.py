@@ -114,7 +114,7 @@ def test_no_reader_believes_more_than_is_there(killed: list[Path]) -> None:
 def go_on(root: Path) -> str:
     """What a next holder finds, and begins where nothing was begun."""
     with hold_root(root, make.ID, "next") as held:
-        if (dead := held.dead_holder) is not None:
+        if (dead := held.lock.dead_holder) is not None:
             assert dead.purpose == "killed"
         try:
             states = [entry.state for entry in reconcile(held).entries]

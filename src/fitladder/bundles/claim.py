@@ -16,7 +16,7 @@ from fitladder.bundles.catalog import first_catalog
 from fitladder.bundles.chain import load_chain, write_catalog
 from fitladder.bundles.files import check_folder, make_folder, read_plain, write_new
 from fitladder.bundles.layout import CATALOG, LOCK, OWNER
-from fitladder.bundles.lock import HeldLock, Holder, hold_lock
+from fitladder.bundles.lock import HeldLock, hold_lock
 from fitladder.bundles.rests import clear_rests
 from fitladder.bundles.sealed import parse_sealed, render_sealed
 from fitladder.errors import RootRefused
@@ -43,11 +43,6 @@ class HeldRoot:
     experiment_id: str
     root_id: str
     lock: HeldLock
-
-    @property
-    def dead_holder(self) -> Holder | None:
-        """The process that held it before and died; its bundle, if it has one, is not complete."""
-        return self.lock.dead_holder
 
 
 @contextmanager

@@ -49,11 +49,6 @@ class PhaseOutcome(Frozen):
         """A receipt over fewer samples than the phase has: no evidence, and no rejection either."""
         return self.samples != self.expected_samples
 
-    @property
-    def preempted(self) -> bool:
-        """The engine recomputed sequences although the gate passed; the rung is to be read with that."""
-        return bool(self.preemptions)
-
 
 def interrupted(key: BundleKey) -> PhaseOutcome:
     """The outcome of a phase that left a preflight and no receipt."""

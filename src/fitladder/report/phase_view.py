@@ -74,10 +74,6 @@ class Termination:
     max_period_tokens: int
     notes: tuple[str, ...] = ()
 
-    def share(self, name: ShareName) -> Share:
-        """The share of this name."""
-        return next(share for share in self.shares if share.name == name)
-
 
 @dataclass(frozen=True)
 class Capacity:

@@ -22,10 +22,10 @@ from fitladder.semantics.grade import check_sealed, grade
 from fitladder.semantics.history import AnswerRow, EligibleHistory, IneligibleHistory, check_rows
 from fitladder.semantics.metrics import (
     ArmMetrics,
-    SampleRow,
+    ProgramRow,
     TaskRow,
     arm_metrics,
-    sample_row,
+    program_row,
     task_row,
 )
 from fitladder.semantics.parse import (
@@ -67,7 +67,7 @@ class SemanticReport(BaseModel):
     verdict: str
     arms: dict[str, ArmMetrics]
     tasks: tuple[TaskRow, ...]
-    samples: tuple[SampleRow, ...]
+    samples: tuple[ProgramRow, ...]
 
 
 def analyse(
@@ -109,7 +109,7 @@ def analyse(
             name = f"{task.id}::{arm}"
             graded = grade(choices[name], judged[name], task, secret)
             task_rows[arm].append(task_row(task, choices[name], judged[name], graded))
-    samples = [sample_row(name, one) for name, group in judged.items() for one in group]
+    samples = [program_row(name, one) for name, group in judged.items() for one in group]
     arms = {
         arm: arm_metrics(task_rows[arm], [row for row in samples if row.record_id.endswith(f"::{arm}")])
         for arm in ARMS

@@ -14,12 +14,12 @@ from fitladder.semantics.choose import Choice, Judged
 from fitladder.semantics.grade import Grade
 from fitladder.semantics.parse import Candidate, Rejection
 
-__all__ = ["ArmMetrics", "SampleRow", "SplitMetrics", "TaskRow", "arm_metrics", "sample_row", "task_row"]
+__all__ = ["ArmMetrics", "ProgramRow", "SplitMetrics", "TaskRow", "arm_metrics", "program_row", "task_row"]
 
 _CONFIG: Final = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-class SampleRow(BaseModel):
+class ProgramRow(BaseModel):
     """One sample: its written program, or why there is none."""
 
     model_config = _CONFIG
@@ -75,10 +75,10 @@ class ArmMetrics(BaseModel):
     no_reuse: SplitMetrics
 
 
-def sample_row(record_id: str, one: Judged) -> SampleRow:
+def program_row(record_id: str, one: Judged) -> ProgramRow:
     """One judged sample as a row."""
     rejection = one.result if isinstance(one.result, Rejection) else None
-    return SampleRow(
+    return ProgramRow(
         record_id=record_id,
         sample_index=one.sample_index,
         surface=one.result.surface if isinstance(one.result, Candidate) else None,
@@ -111,7 +111,7 @@ def task_row(task: VisibleTask, choice: Choice, judged: Sequence[Judged], graded
     )
 
 
-def arm_metrics(tasks: Sequence[TaskRow], samples: Sequence[SampleRow]) -> ArmMetrics:
+def arm_metrics(tasks: Sequence[TaskRow], samples: Sequence[ProgramRow]) -> ArmMetrics:
     """Sums over one arm's rows."""
     rejections = Counter(row.rejected for row in samples if row.rejected)
     return ArmMetrics(

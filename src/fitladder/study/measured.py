@@ -18,7 +18,7 @@ from fitladder.study.plan import Kind, Study, Unit
 
 __all__ = [
     "MEASUREMENTS",
-    "EngineRecord",
+    "BuildRecord",
     "FailureRecord",
     "Measurements",
     "RunRecord",
@@ -35,8 +35,8 @@ SHARED_RUNTIME = ("python", "packages", "engine_lock_sha256", "device_driver", "
 Size = Annotated[int, Field(ge=0)]
 
 
-class EngineRecord(Frozen):
-    """One cell's engine in one session of the study."""
+class BuildRecord(Frozen):
+    """One cell's engine as built in one session of the study."""
 
     session: Count
     cell: str
@@ -71,7 +71,7 @@ class Measurements(Frozen):
     schema_version: Literal[1]
     study_id: Identifier
     study_sha256: Sha256
-    engines: tuple[EngineRecord, ...]
+    engines: tuple[BuildRecord, ...]
     runs: tuple[RunRecord, ...]
     failures: tuple[FailureRecord, ...]
 
@@ -133,7 +133,7 @@ def parse_measurements(data: bytes, study: Study, *, where: str) -> Measurements
     return found
 
 
-def check_drift(measured: Measurements, record: EngineRecord) -> None:
+def check_drift(measured: Measurements, record: BuildRecord) -> None:
     """A study is measured on one device with one engine, however many sessions it takes.
 
     Raises EngineFailed where version, device, packages or driver differ from any engine's before, or a fact

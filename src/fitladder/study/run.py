@@ -21,7 +21,7 @@ from fitladder.engine.process import EngineProcess
 from fitladder.errors import EngineFailed, FitladderError, InputRefused
 from fitladder.study.bundle import STUDY, write_study_bundle
 from fitladder.study.measured import (
-    EngineRecord,
+    BuildRecord,
     FailureRecord,
     Measurements,
     RunRecord,
@@ -81,9 +81,9 @@ class _Session:
             return float("inf")
         return self.started + self.host.stop_after_s - time.monotonic()
 
-    def keep(self, record: EngineRecord | RunRecord | FailureRecord) -> None:
+    def keep(self, record: BuildRecord | RunRecord | FailureRecord) -> None:
         update: dict[str, tuple[object, ...]]
-        if isinstance(record, EngineRecord):
+        if isinstance(record, BuildRecord):
             update = {"engines": (*self.measured.engines, record)}
         elif isinstance(record, RunRecord):
             update = {"runs": (*self.measured.runs, record)}
@@ -139,7 +139,7 @@ class _Session:
             try:
                 facts, runtime = process.wait_facts(max(0.1, until - time.monotonic()))
                 facts = without_path(facts, model)
-                record = EngineRecord(session=self.number, cell=name, facts=facts, runtime=runtime)
+                record = BuildRecord(session=self.number, cell=name, facts=facts, runtime=runtime)
                 check_drift(self.measured, record)
                 self.keep(record)
                 process.wait_ready(max(0.1, until - time.monotonic()))

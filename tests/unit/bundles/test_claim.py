@@ -18,7 +18,7 @@ def test_a_fresh_root_is_created_claimed_and_known_again(tmp_path: Path) -> None
     assert sorted(path.name for path in root.iterdir()) == [".lock", ".owner.json", "catalog.json"]
     assert claim_root(tmp_path / "second", make.ID) != root_id
     with hold_root(root, make.ID, "generation") as held:
-        assert (held.root_id, held.experiment_id, held.dead_holder) == (root_id, make.ID, None)
+        assert (held.root_id, held.experiment_id) == (root_id, make.ID)
 
 
 def test_another_experiments_root_is_refused_untouched(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from fitladder.report.index import build_index
 from fitladder.report.study_page import build_study, study_folders, study_page_name
 from fitladder.study.bundle import write_study_bundle
 from fitladder.study.measured import (
-    EngineRecord,
+    BuildRecord,
     FailureRecord,
     Measurements,
     RunRecord,
@@ -78,7 +78,7 @@ def measure(folder: Path, study: Study, *, wide_fails: bool = False) -> None:
         study_id=study.study_id,
         study_sha256=study.sha256,
         engines=tuple(
-            EngineRecord(session=1, cell=name, facts=make.facts(width, **sizes), runtime=make.runtime())
+            BuildRecord(session=1, cell=name, facts=make.facts(width, **sizes), runtime=make.runtime())
             for name, width in cells
         ),
         runs=tuple(runs),
