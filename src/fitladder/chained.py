@@ -7,9 +7,9 @@ import contextlib
 import fcntl
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Literal, NoReturn, TypeVar
+from typing import Annotated, Any, Literal, NoReturn, TypeVar
 
 from pydantic import Field
 
@@ -17,7 +17,7 @@ from fitladder.canonical import canonical_bytes, parse_json, parse_model, sha256
 from fitladder.errors import FitladderError
 from fitladder.protocol.settings import Frozen, Identifier, Sha256
 
-__all__ = ["GENESIS", "Link", "append_bytes", "locked", "parse_links", "refuse_line"]
+__all__ = ["Link", "append_bytes", "locked", "next_place", "parse_links", "read_lines", "refuse_line"]
 
 GENESIS = "0" * 64
 LOCK_PATIENCE_S = 20.0
@@ -38,6 +38,26 @@ class Link(Frozen):
 
 
 _Line = TypeVar("_Line", bound=Link)
+
+
+def read_lines(path: Path, error: type[FitladderError]) -> bytes:
+    """The file's bytes; none where there is no file yet. Raises `error` where it cannot be read."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return b""
+    except OSError as failure:
+        raise error(f"{path} cannot be read", got=failure.strerror) from failure
+
+
+def next_place(lines: Sequence[Link], experiment_id: str) -> dict[str, Any]:
+    """The fields of `Link` for the line that follows these."""
+    return {
+        "schema_version": 1,
+        "experiment_id": experiment_id,
+        "sequence": len(lines) + 1,
+        "previous_sha256": lines[-1].sha256 if lines else GENESIS,
+    }
 
 
 def parse_links(

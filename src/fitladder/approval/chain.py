@@ -11,7 +11,7 @@ from typing import Any, Literal, NoReturn
 from fitladder.approval.clock import Utc
 from fitladder.approval.go import Ask, Closing, Go, Handoff
 from fitladder.canonical import canonical_bytes, parse_model
-from fitladder.chained import GENESIS, Link, append_bytes, locked, parse_links, refuse_line
+from fitladder.chained import Link, append_bytes, locked, next_place, parse_links, read_lines, refuse_line
 from fitladder.errors import GoRefused
 from fitladder.protocol.experiment import Frozen
 
@@ -78,13 +78,7 @@ def _broken(where: str, entry: Entry, got: str, need: str) -> NoReturn:
 
 def load_chain(path: Path, experiment_id: str) -> tuple[Entry, ...]:
     """`parse_chain` of a file; one that does not exist yet is an empty chain."""
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        return ()
-    except OSError as error:
-        raise GoRefused(f"{path} cannot be read", got=error.strerror) from error
-    return parse_chain(data, experiment_id, where=str(path))
+    return parse_chain(read_lines(path, GoRefused), experiment_id, where=str(path))
 
 
 def append(
@@ -99,13 +93,7 @@ def append(
         draft = decide(entries)
         if draft is None:
             return entries
-        entry = Entry(
-            **draft.model_dump(),
-            schema_version=1,
-            experiment_id=experiment_id,
-            sequence=len(entries) + 1,
-            previous_sha256=entries[-1].sha256 if entries else GENESIS,
-        )
+        entry = Entry(**draft.model_dump(), **next_place(entries, experiment_id))
         line = canonical_bytes(entry) + b"\n"
         parse_chain(path.read_bytes() + line, experiment_id, where=str(path))
         append_bytes(descriptor, path, line, GoRefused)

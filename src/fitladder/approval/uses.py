@@ -7,9 +7,10 @@ after it, so that an older copy of the root, from before the phase, is no way to
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import Any
 
 from fitladder.canonical import canonical_bytes
-from fitladder.chained import GENESIS, Link, append_bytes, locked, parse_links
+from fitladder.chained import Link, append_bytes, locked, next_place, parse_links, read_lines
 from fitladder.errors import GoRefused
 from fitladder.protocol.key import BundleKey
 from fitladder.protocol.settings import Sha256
@@ -35,12 +36,7 @@ def uses_path(approvals: Path, experiment_id: str) -> Path:
 
 def load_uses(path: Path, experiment_id: str) -> tuple[Use, ...]:
     """Every use, in order; none where there is no file. Raises GoRefused with the line."""
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        return ()
-    except OSError as error:
-        raise GoRefused(f"{path} cannot be read", got=error.strerror) from error
+    data = read_lines(path, GoRefused)
     return parse_links(data, Use, experiment_id, where=str(path), what=_WHAT, error=GoRefused)
 
 
@@ -92,13 +88,6 @@ def record_begun(path: Path, key: BundleKey, *, go_sha256: str, root_id: str, pr
         append_bytes(descriptor, path, line, GoRefused)
 
 
-def _line(uses: tuple[Use, ...], key: BundleKey, hashes: Mapping[str, str]) -> bytes:
-    use = Use(
-        schema_version=1,
-        experiment_id=key.experiment_id,
-        sequence=len(uses) + 1,
-        previous_sha256=uses[-1].sha256 if uses else GENESIS,
-        key=key,
-        **hashes,
-    )
+def _line(uses: tuple[Use, ...], key: BundleKey, hashes: Mapping[str, Any]) -> bytes:
+    use = Use(**next_place(uses, key.experiment_id), key=key, **hashes)
     return canonical_bytes(use) + b"\n"

@@ -10,12 +10,12 @@ from pydantic import Field
 
 from fitladder.approval.clock import Utc
 from fitladder.canonical import canonical_bytes
-from fitladder.chained import GENESIS, Link, append_bytes, locked, parse_links
+from fitladder.chained import Link, append_bytes, locked, next_place, parse_links, read_lines
 from fitladder.errors import LineageError, UsageError
 from fitladder.report.view import LogLine
 from fitladder.report.words import visible
 
-__all__ = ["append_log", "load_log", "log_path", "parse_log"]
+__all__ = ["append_log", "load_log", "log_path"]
 
 MAX_CHARACTERS = 4000
 
@@ -34,19 +34,13 @@ def log_path(data_dir: Path, experiment_id: str) -> Path:
 def load_log(data_dir: Path, experiment_id: str) -> tuple[LogLine, ...]:
     """Every line, the chain checked; a log that does not exist yet is empty. Raises LineageError by line."""
     path = log_path(data_dir, experiment_id)
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        return ()
-    except OSError as error:
-        raise LineageError(f"{path} cannot be read", got=error.strerror) from error
-    return parse_log(data, experiment_id, where=str(path))
-
-
-def parse_log(data: bytes, experiment_id: str, *, where: str) -> tuple[LogLine, ...]:
-    """`load_log` of bytes."""
-    lines = parse_links(data, _Line, experiment_id, where=where, what="the log's chain", error=LineageError)
+    lines = _parse(read_lines(path, LineageError), experiment_id, path)
     return tuple(LogLine(one.sequence, one.recorded, one.author, one.text, one.sha256) for one in lines)
+
+
+def _parse(data: bytes, experiment_id: str, path: Path) -> tuple[_Line, ...]:
+    what = "the log's chain"
+    return parse_links(data, _Line, experiment_id, where=str(path), what=what, error=LineageError)
 
 
 def append_log(data_dir: Path, experiment_id: str, text: str, *, author: str, recorded: str) -> LogLine:
@@ -57,15 +51,12 @@ def append_log(data_dir: Path, experiment_id: str, text: str, *, author: str, re
     if not author.strip() or len(author) > 120:
         raise UsageError("log author", got=repr(author[:130]), need="a name of 1 to 120 characters; see --by")
     with locked(path, LineageError) as handle:
-        lines = parse_log(path.read_bytes(), experiment_id, where=str(path))
+        lines = _parse(path.read_bytes(), experiment_id, path)
         line = _Line(
-            schema_version=1,
-            experiment_id=experiment_id,
-            sequence=len(lines) + 1,
+            **next_place(lines, experiment_id),
             recorded=recorded,
             author=visible(author.strip()),
             text=words,
-            previous_sha256=lines[-1].sha256 if lines else GENESIS,
         )
         append_bytes(handle, path, canonical_bytes(line) + b"\n", LineageError)
     return load_log(data_dir, experiment_id)[-1]
