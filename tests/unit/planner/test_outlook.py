@@ -30,6 +30,18 @@ def test_a_predicted_pool_comes_with_its_parts() -> None:
     assert cache.pool_blocks == memory.pool_blocks > 7_000
 
 
+@pytest.mark.parametrize(
+    ("preset", "max_total_tokens", "blocks"), [("smollm2-135m", 600, 51_690), ("lfm2-1.2b", 4_000, 650_828)]
+)
+def test_a_prediction_is_repeated_once_from_its_first_guess(
+    preset: str, max_total_tokens: int, blocks: int
+) -> None:
+    geometry = parse_geometry(PRESETS[preset], where=preset)
+    gpu_bytes = 24_000_000_000 if preset.startswith("smollm2") else 150_000_000_000
+    cache, _ = predict_cache(geometry, WISH, max_total_tokens, gpu_bytes=gpu_bytes)
+    assert cache.pool_blocks == blocks
+
+
 def test_a_width_that_does_not_fit_says_how_far_and_what_does() -> None:
     with pytest.raises(
         GateRefused, match=r"^64 sequences need 3.3x the pool; 19 fit; capture list 1 2 4 8 16 19$"

@@ -109,3 +109,15 @@ def test_cells_that_do_not_determine_a_fit_are_refused() -> None:
         fit_step_time([Measured(run(19), 0.0)])
     with pytest.raises(InputRefused, match="negative term"):
         fit_step_time([Measured(run(64), 90.0), Measured(run(19), 30.0)], per_prefill_token_s=0.0)
+
+
+def test_prefill_is_fitted_or_given_never_both() -> None:
+    cells = [Measured(run(width), LIVE.seconds(run(width))) for width in (64, 19, 8, 4)]
+    with pytest.raises(InputRefused, match="prefill tokens given"):
+        fit_step_time(cells, per_prefill_token_s=0.0, prefill_steps=True)
+
+
+def test_a_run_that_is_all_prefill_leaves_nothing_for_its_steps() -> None:
+    token_s = 0.0005
+    cells = [Measured(run(width), token_s * run(width).prefilled_tokens) for width in (64, 19)]
+    assert fit_step_time(cells, per_prefill_token_s=token_s) == StepTime(0.0, 0.0, token_s)

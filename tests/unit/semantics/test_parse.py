@@ -47,6 +47,7 @@ REJECTED = [
     (" \n\t ", Reason.EMPTY),
     ("<|im_end|><|endoftext|>", Reason.EMPTY),
     ("```\n\n```", Reason.EMPTY),
+    ("```\n```", Reason.NO_PROGRAM_LINE),
     ("ADD1 | REV", Reason.NO_PROGRAM_LINE),
     ("program: ADD1", Reason.NO_PROGRAM_LINE),
     ("The answer is PROGRAM: ADD1", Reason.NO_PROGRAM_LINE),
@@ -90,6 +91,12 @@ def test_base_arm_has_no_macro_calls():
 def test_exactly_five_are_allowed():
     assert isinstance(parse("PROGRAM: " + " | ".join(["REV"] * 5)), Candidate)
     assert isinstance(parse("PROGRAM: M0 | M1"), Candidate)
+
+
+def test_the_longest_answer_is_still_read():
+    text = "PROGRAM: REV".ljust(MAX_ANSWER_CHARACTERS)
+    assert parse(text) == Candidate(("REV",), ("REV",))
+    assert parse(text + " ") == Rejection(Reason.TOO_LONG, f"{MAX_ANSWER_CHARACTERS + 1} characters")
 
 
 ATTACKS = {

@@ -44,6 +44,12 @@ run_deadline_s: 60
 
 
 @pytest.fixture
+def text() -> str:
+    """The small study's own text, to be changed."""
+    return TEXT
+
+
+@pytest.fixture
 def study() -> Study:
     return parse_study(TEXT, where="small")
 

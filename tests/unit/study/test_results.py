@@ -1,15 +1,24 @@
 """Figures, predictions and sentences of a study whose cells did what was simulated, or did not."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+from support import bundle_factory as make
 
-from fitladder.study.measured import FailureRecord, Measurements, RunRecord, load_measurements
-from fitladder.study.plan import Study
+from fitladder.study.measured import (
+    BuildRecord,
+    FailureRecord,
+    Measurements,
+    RunRecord,
+    load_measurements,
+)
+from fitladder.study.plan import Study, parse_study
 from fitladder.study.predict import predict_seconds
 from fitladder.study.results import StudyResults, _simulated, analyse
+from fitladder.study.statistics import Interval
 from fitladder.study.table import render_table
-from fitladder.study.verdict import verdict
+from fitladder.study.verdict import render_interval, verdict
 
 FITTED, OVER = "w4-none-p14-worst_case-n12", "w12-none-p14-worst_case-n12"
 SPACED, BARE = "w12-none-p14-spaced-n12", "w4-exact-p14-worst_case-n12"
@@ -139,3 +148,121 @@ def test_nothing_measured_is_said_as_such(study: Study) -> None:
     assert not results.complete
     assert {cell.state for cell in results.cells} == {"failed"}
     assert "not measured" in render_table(study, results)
+
+
+def test_a_cell_is_complete_with_every_repeat_of_both_ways(study: Study, measured: Measurements) -> None:
+    for kind in ("ours", "bare"):
+        runs = tuple(run for run in measured.runs if (run.cell, run.kind, run.repeat) != (BARE, kind, 2))
+        states = {
+            cell.name: cell.state for cell in analyse(study, measured.model_copy(update={"runs": runs})).cells
+        }
+        assert states.pop(BARE) == "incomplete"
+        assert set(states.values()) == {"complete"}
+
+
+def built(study: Study, name: str, width: int, blocks: int) -> Measurements:
+    """One engine of this pool, and no run."""
+    facts = make.facts(
+        width,
+        max_num_batched_tokens=2_048,
+        block_size_tokens=128,
+        num_blocks=blocks,
+        max_model_len_tokens=512,
+    )
+    return Measurements(
+        schema_version=1,
+        study_id=study.study_id,
+        study_sha256=study.sha256,
+        engines=(BuildRecord(session=1, cell=name, facts=facts, runtime=make.runtime()),),
+        runs=(),
+        failures=(),
+    )
+
+
+def test_an_engine_that_cannot_finish_has_no_live_figures_and_no_prediction(study: Study) -> None:
+    cells = {cell.name: cell for cell in analyse(study, built(study, FITTED, 4, 3)).cells}
+    assert (cells[FITTED].live, cells[FITTED].predicted, cells[FITTED].state) == (None, None, "failed")
+
+
+@pytest.mark.parametrize(("prompt", "blocks"), [(57, 4), (58, 6)])
+def test_a_demand_counts_all_but_the_last_token_of_the_longest_prompt(
+    text: str, prompt: int, blocks: int
+) -> None:
+    """256 tokens fill two blocks; the token sampled last is never stored. Two samples need no more."""
+    small = parse_study(
+        text.replace("[100, 103, 98]", f"[20, {prompt}]").replace(
+            "{width: [4, 12], capture: none, pool_blocks: 14, admission: worst_case, samples: 12}",
+            "{width: [4, 12], capture: none, pool_blocks: 14, admission: worst_case, samples: [2, 12]}",
+        ),
+        where="small",
+    )
+    name = "w4-none-p14-worst_case-n2"
+    live = next(cell.live for cell in analyse(small, built(small, name, 4, 14)).cells if cell.name == name)
+    assert live is not None
+    assert (live.peak_blocks_demanded, live.usable_blocks, live.fits) == (blocks, 13, True)
+
+
+def said(study: Study, measured: Measurements) -> list[str]:
+    return verdict(study, analyse(study, measured))
+
+
+def changed_runs(measured: Measurements, cell: str, **changes: Any) -> Measurements:
+    runs = tuple(run.model_copy(update=changes) if run.cell == cell else run for run in measured.runs)
+    return measured.model_copy(update={"runs": runs})
+
+
+def test_late_compilations_are_said_of_their_cell_alone(study: Study, measured: Measurements) -> None:
+    late = [
+        line for line in said(study, changed_runs(measured, OVER, warnings=("one", "two"))) if "late" in line
+    ]
+    assert late == [f"{OVER} reported 6 late compilations in its runs."]  # two in each of three runs
+    assert not [line for line in said(study, measured) if "late" in line]
+
+
+def test_sessions_are_said_from_the_second_on(study: Study, measured: Measurements) -> None:
+    assert not [line for line in said(study, measured) if "sessions" in line]
+    twice = changed_runs(measured, OVER, session=2)
+    assert "Measured in 2 sessions, with engines built anew in each." in said(study, twice)
+
+
+def test_real_weights_are_not_called_random(text: str) -> None:
+    real = parse_study(text.replace("load_format: dummy", "load_format: auto"), where="real")
+    lines = said(real, built(real, FITTED, 4, 14))
+    assert not [line for line in lines if "Random weights" in line]
+    assert [line for line in lines if line.startswith("One workload on one cpu: ")]
+
+
+def test_widths_without_a_graph_are_named(study: Study, measured: Measurements) -> None:
+    def partly(one: BuildRecord) -> BuildRecord:
+        facts = one.facts.model_copy(update={"enforce_eager": False, "capture_resolved": (1, 2, 4, 8)})
+        return one.model_copy(update={"facts": facts}) if one.cell == OVER else one
+
+    engines = tuple(partly(one) for one in measured.engines)
+    lines = said(study, measured.model_copy(update={"engines": engines}))
+    assert [line for line in lines if "no graph for widths" in line] == [
+        f"{OVER} has no graph for widths 9-12: batches of these run eager."
+    ]
+
+
+def test_a_fitted_cell_has_nothing_said_of_its_blocks(study: Study, measured: Measurements) -> None:
+    assert not [line for line in said(study, measured) if line.startswith(f"{FITTED} demands")]
+
+
+def test_the_simulator_is_measured_by_the_cells_that_it_gives_a_speed(
+    study: Study, measured: Measurements
+) -> None:
+    [line] = [line for line in said(study, measured) if line.startswith("The simulator")]
+    seconds = [
+        cell for cell in analyse(study, measured).cells if cell.predicted and cell.predicted.tokens_per_s
+    ]
+    assert f"; the speed of {len(seconds)} of them" in line
+    assert line.endswith(" %.")
+    unmeasured = measured.model_copy(update={"runs": ()})
+    assert not [line for line in said(study, unmeasured) if line.startswith("The simulator")]
+
+
+def test_two_repeats_have_no_interval() -> None:
+    assert render_interval(Interval(value=2.5, low=None, high=None, repeats=2), 2) == (
+        "2.50 (2 repeats, no interval)"
+    )
+    assert render_interval(Interval(value=2.5, low=2.0, high=3.0, repeats=3), 1) == "2.5 (2.0 to 3.0)"
