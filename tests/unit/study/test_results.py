@@ -256,9 +256,25 @@ def test_the_simulator_is_measured_by_the_cells_that_it_gives_a_speed(
         cell for cell in analyse(study, measured).cells if cell.predicted and cell.predicted.tokens_per_s
     ]
     assert f"; the speed of {len(seconds)} of them" in line
-    assert line.endswith(" %.")
+    assert line.endswith("within 0.0 %.")  # the scripted cells follow one step time
     unmeasured = measured.model_copy(update={"runs": ()})
     assert not [line for line in said(study, unmeasured) if line.startswith("The simulator")]
+
+
+def test_the_largest_error_of_a_predicted_speed_is_the_one_that_is_said(
+    study: Study, measured: Measurements
+) -> None:
+    one = next(run for run in measured.runs if run.cell == SPACED)
+    slow = changed_runs(measured, SPACED, generation_us=2 * one.generation_us)
+    both = [(cell.observed, cell.predicted) for cell in analyse(study, slow).cells]
+    errors = [
+        abs(told.tokens_per_s / seen.tokens_per_s.value - 1)
+        for seen, told in both
+        if seen and told and told.tokens_per_s
+    ]
+    assert max(errors) > min(errors) + 0.1
+    [line] = [line for line in said(study, slow) if line.startswith("The simulator")]
+    assert line.endswith(f"within {max(errors) * 100:.1f} %.")
 
 
 def test_two_repeats_have_no_interval() -> None:
@@ -266,3 +282,6 @@ def test_two_repeats_have_no_interval() -> None:
         "2.50 (2 repeats, no interval)"
     )
     assert render_interval(Interval(value=2.5, low=2.0, high=3.0, repeats=3), 1) == "2.5 (2.0 to 3.0)"
+    for low, high in ((2.0, None), (None, 3.0)):
+        half = Interval(value=2.5, low=low, high=high, repeats=3)
+        assert render_interval(half, 1) == "2.5 (3 repeats, no interval)"
