@@ -103,22 +103,17 @@ def point_remote(folder: Path, **settings: str) -> Path:
 
 def fitladder(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """The real command in the checkout."""
-    program = Path(sys.executable).parent / "fitladder"
-    return subprocess.run(
-        [str(program), *words],
-        cwd=folder,
-        env=environment(folder),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    return _run(folder, str(Path(sys.executable).parent / "fitladder"), *words)
 
 
 def python(folder: Path, code: str) -> subprocess.CompletedProcess[str]:
     """Code in a process of its own, with the checkout's package."""
+    return _run(folder, sys.executable, "-c", code)
+
+
+def _run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", code],
+        words,
         cwd=folder,
         env=environment(folder),
         capture_output=True,

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from scripted.house import EXPERIMENT, ROOT, ROOT_VARIABLE, ScriptedHouse, filled, key_of, make_house
+from support.study_text import study_text
 
 from fitladder.approval.chain import chain_path, load_chain
 from fitladder.approval.form import ask_of_schema
@@ -58,28 +59,9 @@ EXPERIMENTS = 24
 OWNER = "olga"  # owns the GPU pool; asks for nearly everything, so that only one launch needs her hand-off
 
 
-STUDY = """
-schema_version: 1
-study_id: small
-question: What does overcommit cost?
-backend: vllm-cpu
-model: {folder: tiny, load_format: dummy}
-engine_args: {dtype: float32, max_model_len: 512, max_num_batched_tokens: 2048}
-environment: {OMP_NUM_THREADS: "1"}
-sampling: {temperature: 0.6, top_p: 0.95, top_k: 20, run_seed: 2701}
-workload:
-  prompt_tokens: [100, 103, 98]
-  sampled_tokens: 200
-  warmup_tokens: 8
-  first_token_id: 3
-  last_token_id: 511
+CELLS = """
 cells:
   - {width: 12, capture: none, pool_blocks: 14, admission: worst_case, samples: 12}
-comparisons: []
-repeats: 3
-engines_at_once: 1
-build_deadline_s: 60
-run_deadline_s: 60
 """
 
 
@@ -123,7 +105,7 @@ def _add_study(folder: Path) -> None:
     """`data/studies/small`, whose cells are scripted."""
     study = folder / "data" / "studies" / "small" / "study.yaml"
     study.parent.mkdir(parents=True)
-    study.write_text(STUDY)
+    study.write_text(study_text("small", CELLS, engines_at_once=1))
     (folder / "cells.json").write_text("{}")
     cell = shlex.join([sys.executable, str(ROOT / "tests" / "unit" / "study" / "scripted_cell.py")])
     python = folder / "cell-python"  # called as PYTHON -P -m MODULE REQUEST EVENTS_FD

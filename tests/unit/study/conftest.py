@@ -9,38 +9,27 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.study_text import study_text
 
 from fitladder.study.plan import Study, parse_study
 from fitladder.study.run import StudyHost, run_study
 
-TEXT = """
-schema_version: 1
-study_id: small_study
-question: What does overcommit cost?
-backend: vllm-cpu
-model: {folder: tiny, load_format: dummy}
-engine_args: {dtype: float32, max_model_len: 512, max_num_batched_tokens: 2048}
-environment: {OMP_NUM_THREADS: "1"}
-sampling: {temperature: 0.6, top_p: 0.95, top_k: 20, run_seed: 2701}
-workload:
-  prompt_tokens: [100, 103, 98]
-  sampled_tokens: 200
-  warmup_tokens: 8
-  first_token_id: 3
-  last_token_id: 511
+TEXT = study_text(
+    "small_study",
+    """
 cells:
   - {width: [4, 12], capture: none, pool_blocks: 14, admission: worst_case, samples: 12}
   - {width: 12, capture: none, pool_blocks: 14, admission: spaced, samples: 12}
   - {width: 4, capture: exact, pool_blocks: 14, admission: worst_case, samples: 12, bare: true}
+""",
+    """
 comparisons:
   - numerator: w12-none-p14-spaced-n12
     denominator: w12-none-p14-worst_case-n12
     shows: Spaced against overcommitted
-repeats: 3
-engines_at_once: 2
-build_deadline_s: 60
-run_deadline_s: 60
-"""
+""",
+    engines_at_once=2,
+)
 
 
 @pytest.fixture

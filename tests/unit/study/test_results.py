@@ -265,14 +265,14 @@ def test_the_largest_error_of_a_predicted_speed_is_the_one_that_is_said(
     study: Study, measured: Measurements
 ) -> None:
     one = next(run for run in measured.runs if run.cell == SPACED)
-    slow = changed_runs(measured, SPACED, generation_us=2 * one.generation_us)
+    slow = changed_runs(measured, SPACED, generation_us=round(1.05 * one.generation_us))
     both = [(cell.observed, cell.predicted) for cell in analyse(study, slow).cells]
     errors = [
         abs(told.tokens_per_s / seen.tokens_per_s.value - 1)
         for seen, told in both
         if seen and told and told.tokens_per_s
     ]
-    assert max(errors) > min(errors) + 0.1
+    assert max(errors) > min(errors) + 0.002
     [line] = [line for line in said(study, slow) if line.startswith("The simulator")]
     assert line.endswith(f"within {max(errors) * 100:.1f} %.")
 
