@@ -10,6 +10,7 @@ from fitladder.errors import LineageError
 from fitladder.ladder.select import Selection
 from fitladder.lineage.places import selection_path, semantics_path
 from fitladder.lineage.stages.selection import load_selection
+from fitladder.report.recorded import NO_ROWS
 from fitladder.report.view import Answers
 from fitladder.semantics.analyse import Ineligible, SemanticReport
 
@@ -18,8 +19,11 @@ __all__ = ["load_answers"]
 NONE_YET = "no selection yet"  # as semantics@X writes it
 
 
-def load_answers(data_dir: Path, experiment_id: str) -> Answers | None:
-    """The semantic result; None before its stage ran. Raises LineageError on a foreign or broken file."""
+def load_answers(data_dir: Path, experiment_id: str, *, is_recorded: bool) -> Answers | None:
+    """The semantic result; None before its stage ran. Raises LineageError on a foreign or broken file.
+
+    `is_recorded`: the experiment is registered history, of which no answer can be read.
+    """
     path = semantics_path(data_dir, experiment_id)
     if not path.is_file():
         return None
@@ -37,8 +41,12 @@ def load_answers(data_dir: Path, experiment_id: str) -> Answers | None:
     body = plain.get("semantics")
     if isinstance(body, dict) and body.get("eligible") is False:
         found = parse_model(Ineligible, body, where=str(path), error=LineageError)
-        _check_reason(found, load_selection(data_dir, experiment_id), path)
+        need = NO_ROWS if is_recorded else _reason_due(load_selection(data_dir, experiment_id))
+        if found.reason != need:
+            raise LineageError(f"{path}: reason", got=found.reason, need=need)
         return Answers(False, f"No answer was read: {found.reason}.", (), ())
+    if is_recorded:
+        raise LineageError(f"{path} has answers of registered history", need=NO_ROWS)
     report = parse_model(SemanticReport, body, where=str(path), error=LineageError)
     return Answers(
         passed=report.is_passed,
@@ -61,8 +69,8 @@ def load_answers(data_dir: Path, experiment_id: str) -> Answers | None:
     )
 
 
-def _check_reason(found: Ineligible, selection: Selection | None, path: Path) -> None:
-    """Nothing was read because nothing was selected, in the selection's words. Raises LineageError."""
-    need = "answers read" if selection and selection.passed else selection.reason if selection else NONE_YET
-    if found.reason != need:
-        raise LineageError(f"{path}: reason", got=found.reason, need=need)
+def _reason_due(selection: Selection | None) -> str:
+    """Nothing was read because nothing was selected, in the selection's words."""
+    if selection is None:
+        return NONE_YET
+    return "answers read" if selection.passed else selection.reason

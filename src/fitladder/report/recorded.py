@@ -13,8 +13,9 @@ from fitladder.errors import InputRefused
 from fitladder.protocol.experiment import Arm, Phase
 from fitladder.protocol.settings import Frozen, Identifier, Sha256
 
-__all__ = ["History", "RecordedGeneration", "RecordedPhase", "history_path", "load_history"]
+__all__ = ["NO_ROWS", "History", "RecordedGeneration", "RecordedPhase", "history_path", "load_history"]
 
+NO_ROWS = "recorded history: no rows are kept here"  # why no answer of it is read
 Size = Annotated[int, Field(ge=0)]
 
 

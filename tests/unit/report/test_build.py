@@ -16,7 +16,9 @@ from fitladder.bundles.claim import hold_root
 from fitladder.bundles.inventory import verify_root
 from fitladder.canonical import canonical_bytes, sha256_file
 from fitladder.errors import BundleTampered, FitladderError, GoRefused, InputRefused, LineageError
+from fitladder.lineage.places import semantics_path
 from fitladder.lineage.stages.audit import make_audit
+from fitladder.lineage.stages.history import make_history
 from fitladder.lineage.stages.selection import make_selection
 from fitladder.lineage.stages.semantics import make_semantics
 from fitladder.protocol.binding import bind
@@ -215,6 +217,21 @@ def test_an_edited_reason_for_reading_no_answer_refuses(tmp_path: Path) -> None:
     _edit(path, selection_sha256="0" * 64)
     with pytest.raises(LineageError, match="was made from another selection"):
         build_report(ID, data, registry)
+
+
+def test_answers_of_registered_history_are_only_why_there_are_none(tmp_path: Path) -> None:
+    data, registry = history_house(tmp_path)
+    make_history(registry, EXACT, data)
+    assert (
+        "No answer was read: recorded history: no rows are kept here."
+        in build_report(EXACT, data, registry)[1]
+    )
+    path = semantics_path(data, EXACT)
+    kept = json.loads(path.read_bytes())
+    for wrong in ({"eligible": False, "reason": "no selection yet"}, {"eligible": True}):
+        path.write_bytes(canonical_bytes(kept | {"semantics": wrong}))
+        with pytest.raises(LineageError, match="no rows are kept here"):
+            build_report(EXACT, data, registry)
 
 
 def test_an_authored_number_that_disagrees_refuses_to_render(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from fitladder.lineage.outputs import write_file
 from fitladder.lineage.places import audits_folder, selection_path, semantics_path
 from fitladder.protocol.experiment import Experiment
 from fitladder.protocol.registry import Registry
-from fitladder.report.recorded import History, RecordedPhase, history_path, load_history
+from fitladder.report.recorded import NO_ROWS, History, RecordedPhase, history_path, load_history
 
 __all__ = ["make_history"]
 
@@ -34,7 +34,7 @@ def make_history(registry: Registry, experiment_id: str, data_dir: Path) -> str:
         "schema_version": 1,
         "experiment_id": experiment_id,
         "selection_sha256": sha256_file(chosen),
-        "semantics": {"eligible": False, "reason": "recorded history: no rows are kept here"},
+        "semantics": {"eligible": False, "reason": NO_ROWS},
     }
     write_file(semantics_path(data_dir, experiment_id), canonical_bytes(semantics))
     return f"{experiment_id}: {len(figures)} recorded audits, {history.state}; no rows are kept here"
