@@ -9,7 +9,7 @@ from fitladder.bundles.attest import attest_root, find_audits
 from fitladder.bundles.attestation import render_statement
 from fitladder.commands.options import DataDir, Json, Params, print_json
 from fitladder.commands.output import write_output
-from fitladder.lineage.places import bundles_folder
+from fitladder.commands.roots import held_root
 from fitladder.protocol.registry import load_registry
 
 __all__ = ["attest"]
@@ -30,7 +30,7 @@ def attest(
 ) -> None:
     """Verify an experiment's bundles and state them: subjects by SHA-256, receipts, GOs, engine, audits."""
     name = load_registry(params).experiment(experiment).experiment_id
-    statement = attest_root(root or bundles_folder(data, name), name, data, find_audits(data, name))
+    statement = attest_root(held_root(root, data, name), name, data, find_audits(data, name))
     path = out or data / "attestations" / f"{name}.intoto.json"
     sha256 = write_output(path, render_statement(statement))
     if as_json:

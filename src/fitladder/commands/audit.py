@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from fitladder.canonical import parse_model
+from fitladder.canonical import MAX_RATE_PLACES, Rate
 from fitladder.commands.options import DataDir, Json, Params
 from fitladder.errors import UsageError
 from fitladder.lineage.blind import seal_process
@@ -69,10 +69,18 @@ def audit(
 
 
 def _rule(tail: int, max_period: int, min_match: str) -> LoopRule:
-    values = {
-        "tail_tokens": tail,
-        "max_period_tokens": max_period,
-        "min_match_rate": min_match,
-        "min_budget_tokens": 1,
-    }
-    return parse_model(LoopRule, values, where="audit options", error=UsageError)
+    """The rule that the options state. Raises UsageError naming the option, what it got and what it takes."""
+    if tail < 2:
+        raise UsageError("--tail", got=tail, need="2 ids or more")
+    if not 1 <= max_period <= tail // 2:
+        raise UsageError(
+            "--max-period", got=max_period, need=f"1 to {tail // 2}: at most half of --tail, {tail}"
+        )
+    try:
+        rate = Rate.parse(min_match)
+    except ValueError:
+        rate = None
+    if rate is None or not 0 < rate.value < 1:
+        need = f"a decimal above 0 and below 1, at most {MAX_RATE_PLACES} places"
+        raise UsageError("--min-match", got=repr(min_match), need=need)
+    return LoopRule(tail_tokens=tail, max_period_tokens=max_period, min_match_rate=rate, min_budget_tokens=1)

@@ -10,7 +10,7 @@ from fitladder.bundles.manifest import Manifest, build_manifest
 from fitladder.canonical import canonical_bytes
 from fitladder.commands.options import DataDir, Json, Params, print_json, print_table
 from fitladder.commands.output import write_output
-from fitladder.lineage.places import bundles_folder
+from fitladder.commands.roots import held_root
 from fitladder.protocol.registry import load_registry
 
 __all__ = ["manifest"]
@@ -29,7 +29,7 @@ def manifest(
 ) -> None:
     """Verify an experiment's bundles and list them: storage, checksums, who needs what, what is omitted."""
     registered = load_registry(params).experiment(experiment)
-    folder = root or bundles_folder(data, registered.experiment_id)
+    folder = held_root(root, data, registered.experiment_id)
     made = build_manifest(registered, verify_root(folder, registered.experiment_id))
     if out is not None:
         write_output(out, canonical_bytes(made) + b"\n")

@@ -3,31 +3,28 @@
 Needs no GPU. Live figures, where given, decide; otherwise the pool is predicted from model and GPU.
 """
 
-from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from fitladder.canonical import parse_model, read_json
-from fitladder.commands.options import Json, print_json, print_table
+from fitladder.commands.options import Json
+from fitladder.commands.planned import print_plan
 from fitladder.engine.base import EngineFacts
 from fitladder.errors import InputRefused, UsageError
-from fitladder.planner.capacity import Cache, CapacityPlan, plan_capacity
+from fitladder.planner.capacity import Cache, plan_capacity
 from fitladder.planner.geometry import Geometry, parse_geometry
 from fitladder.planner.gpus import find_gpu
 from fitladder.planner.memory import MemoryPlan
-from fitladder.planner.outlook import AdmissionOutlook, EngineWish, check_width, predict_cache, predict_steps
+from fitladder.planner.outlook import EngineWish, check_width, predict_cache, predict_steps
 from fitladder.planner.presets import find_preset
 from fitladder.protocol.capacity import NULL_BLOCKS, check_concurrency, longest_sequence_tokens
-from fitladder.protocol.capture import render_widths
 
 __all__ = ["plan"]
 
 DEFAULT_MAX_MODEL_LEN = 65_536
-MOST_SHOWN = 12
 MOST_SEQUENCES = 10_000  # every one is simulated
-_GIB = 1 << 30
 
 
 def plan(
@@ -106,13 +103,14 @@ def plan(
     else:
         raise UsageError("nothing to plan", need="--model or --preflight")
     result = plan_capacity(cache, total, max_num_batched_tokens=max_num_batched_tokens)
-    if max_num_seqs is not None:
-        check_width(cache, result, max_num_seqs, sequences)
-    outlook = predict_steps(cache, result, prompt_max, sequences) if sequences else None
-    if as_json:
-        print_json(_document(cache, result, memory, outlook))
-    else:
-        _print(cache, result, memory, outlook)
+    print_plan(
+        cache,
+        result,
+        check_width(cache, result, max_num_seqs, sequences) if max_num_seqs is not None else None,
+        memory,
+        predict_steps(cache, result, prompt_max, sequences) if sequences else None,
+        as_json=as_json,
+    )
 
 
 def _geometry(model: str, ssm_dtype: str | None) -> Geometry:
@@ -171,88 +169,3 @@ def _max_model_len(geometry: Geometry, asked: int | None) -> int:
             "--max-model-len", got=asked, need=f"at most the model's {geometry.max_position_tokens}"
         )
     return asked or min(DEFAULT_MAX_MODEL_LEN, geometry.max_position_tokens)
-
-
-def _document(
-    cache: Cache, result: CapacityPlan, memory: MemoryPlan | None, outlook: AdmissionOutlook | None
-) -> dict[str, Any]:
-    return {
-        "block_size_tokens": cache.block_size_tokens,
-        "mamba_groups": cache.mamba_groups,
-        "blocks_per_sequence": result.blocks_per_sequence,
-        "pool_blocks": cache.pool_blocks,
-        "pool_is_predicted": memory is not None,
-        "kv_cache_size_tokens": result.kv_cache_size_tokens,
-        "max_model_len_tokens": cache.max_model_len_tokens,
-        "max_total_tokens": result.max_total_tokens,
-        "rounded_tokens_per_sequence": result.tokens.rounded_tokens_per_sequence,
-        "max_num_seqs": result.max_num_seqs,
-        "max_num_seqs_by_tokens": result.max_num_seqs_by_tokens,
-        "max_num_seqs_by_blocks": result.max_num_seqs_by_blocks,
-        "required_tokens": result.tokens.required_tokens,
-        "margin_tokens": result.tokens.margin_tokens,
-        "required_blocks": result.blocks.required_blocks,
-        "margin_blocks": result.blocks.margin_blocks,
-        "capture_sizes": list(result.capture_sizes),
-        "implicit_capture_sizes": list(result.implicit_capture_sizes),
-        "uncovered_widths_if_implicit": list(result.uncovered_widths_if_implicit),
-        "memory": asdict(memory) if memory else None,
-        "admission": asdict(outlook) if outlook else None,
-    }
-
-
-def _list(sizes: tuple[int, ...]) -> str:
-    shown = sizes if len(sizes) <= MOST_SHOWN else (*sizes[: MOST_SHOWN - 2], "...", sizes[-1])
-    return " ".join(map(str, shown))
-
-
-def _print(
-    cache: Cache, result: CapacityPlan, memory: MemoryPlan | None, outlook: AdmissionOutlook | None
-) -> None:
-    source = "predicted" if memory else "live"
-    sizes, implicit = _list(result.capture_sizes), _list(result.implicit_capture_sizes)
-    bare = render_widths(result.uncovered_widths_if_implicit)
-    rows: list[tuple[str, ...]] = [
-        ("longest sequence", f"{result.max_total_tokens:,} tokens", f"{result.blocks_per_sequence} blocks"),
-        ("block", f"{cache.block_size_tokens} tokens", f"{cache.mamba_groups} Mamba groups"),
-        ("pool", f"{cache.pool_blocks:,} blocks, {source}", f"{result.kv_cache_size_tokens:,} KV tokens"),
-        (
-            "max_num_seqs by tokens",
-            str(result.max_num_seqs_by_tokens),
-            f"margin {result.tokens.margin_tokens:,}",
-        ),
-        (
-            "max_num_seqs by blocks",
-            str(result.max_num_seqs_by_blocks),
-            f"margin {result.blocks.margin_blocks:,}",
-        ),
-        ("capture list", sizes, f"covers 1-{result.max_num_seqs}"),
-        (
-            "implicit list",
-            implicit,
-            f"largest size {result.max_num_seqs}: leaves {bare} uncovered",
-        ),
-    ]
-    if memory:
-        rows += [
-            (f"memory: {name}", f"{value / _GIB:.2f} GiB", note)
-            for name, value, note in (
-                ("requested", memory.requested_bytes, f"of {memory.total_bytes / _GIB:.2f} GiB"),
-                ("weights", memory.weight_bytes, ""),
-                ("activations", memory.activation_bytes, "hand count of the widest row"),
-                ("reserve", memory.reserve_bytes, "calibrated"),
-                ("KV cache", memory.kv_cache_bytes, f"{memory.block_bytes:,} bytes a block"),
-            )
-        ]
-    if outlook:
-        wide = _list(outlook.spaced_capture_sizes)
-        rows += [
-            ("worst-case admission", f"{outlook.worst_case_steps:,} steps", f"{outlook.sequences} sequences"),
-            (
-                "spaced admission",
-                f"{outlook.spaced_steps:,} steps",
-                f"up to {outlook.spaced_width} wide: {wide}",
-            ),
-            ("no admission below", f"{outlook.lower_bound_steps:,} steps", "all block-steps over the pool"),
-        ]
-    print_table(f"{result.max_num_seqs} sequences fit", ("what", "figure", "note"), rows)

@@ -11,7 +11,7 @@ from fitladder.canonical import canonical_bytes
 from fitladder.commands.options import Json, print_json, print_table
 from fitladder.engine.base import Progress
 from fitladder.engine.geometry_model import write_geometry_model
-from fitladder.engine.overrides import Overrides
+from fitladder.engine.overrides import Overrides, override
 from fitladder.engine.rehearsal import Prompts, RehearsalReport, rehearse, stand_in_prompts
 from fitladder.errors import EnvironmentNotReady, FitladderError, GateRefused, UsageError
 from fitladder.phase.device import share_device
@@ -75,23 +75,33 @@ def rehearse_rung(
         args={name: _value(text) for name, text in _pairs("--arg", arg)},
         environment=dict(_pairs("--env", env)),
     )
+    chosen = _rung(experiment, rung)
     house.scratch.mkdir(parents=True, exist_ok=True)
     with (
         share_device(house.device_lock),
         tempfile.TemporaryDirectory(dir=house.scratch, prefix="rehearsal-") as scratch,
     ):
+        prompts = _prompts(house, experiment, phase, prompt_max)
+        folder = _model(house, experiment, model, load_format, Path(scratch))
+        command = house.engine_command()
+        log_path = log or house.scratch / "rehearsal.log"
+        width = override(experiment, chosen, overrides)[1].max_num_seqs
+        sys.stderr.write(
+            f"building the engine of {experiment_id} at {rung}, {width} wide, {load_format} weights: "
+            f"at most {deadline_s:g} s; its log: {log_path}\n"
+        )
         report = rehearse(
             experiment,
-            _rung(experiment, rung),
+            chosen,
             phase,
-            prompts=_prompts(house, experiment, phase, prompt_max),
-            model=_model(house, experiment, model, load_format, Path(scratch)),
-            command=house.engine_command(),
+            prompts=prompts,
+            model=folder,
+            command=command,
             overrides=overrides,
             load_format=load_format,
             sampled_tokens=tokens,
             build_deadline_s=deadline_s,
-            log_path=log or house.scratch / "rehearsal.log",
+            log_path=log_path,
             engine_lock_path=house.engine_lock(experiment.engine),
             on_progress=_show_progress,
         )

@@ -8,14 +8,15 @@ from dataclasses import dataclass
 
 from fitladder.errors import GateRefused, UsageError
 from fitladder.planner.capacity import Cache, CapacityPlan, plan_capacity, settle_pool_blocks
+from fitladder.planner.capture import implicit_capture_list
 from fitladder.planner.geometry import Geometry, Platform
 from fitladder.planner.memory import MemoryPlan, predict_memory
 from fitladder.planner.pool import Pool
 from fitladder.planner.spacing import lower_bound_steps, peak_width, plan_starts, plan_steps
-from fitladder.protocol.capacity import block_rule, token_rule, usable_pool_blocks
-from fitladder.protocol.capture import covering_capture_list, dense_capture_list
+from fitladder.protocol.capacity import BlockFit, TokenFit, block_rule, token_rule, usable_pool_blocks
+from fitladder.protocol.capture import covering_capture_list, dense_capture_list, uncovered_widths
 
-__all__ = ["AdmissionOutlook", "EngineWish", "check_width", "predict_cache", "predict_steps"]
+__all__ = ["AdmissionOutlook", "EngineWish", "WidthFit", "check_width", "predict_cache", "predict_steps"]
 
 FIRST_GUESS_SEQS = 64  # the width enters the prediction weakly: one repetition settles it
 
@@ -40,6 +41,19 @@ class AdmissionOutlook:
     spaced_width: int
     spaced_capture_sizes: tuple[int, ...]
     lower_bound_steps: int
+
+
+@dataclass(frozen=True)
+class WidthFit:
+    """A width that was asked for and fits: the fits of what runs at once under it, and its graphs."""
+
+    max_num_seqs: int
+    active_seqs: int  # fewer than max_num_seqs where there are not so many sequences
+    tokens: TokenFit
+    blocks: BlockFit
+    capture_sizes: tuple[int, ...]
+    implicit_capture_sizes: tuple[int, ...]
+    uncovered_widths_if_implicit: tuple[int, ...]
 
 
 def predict_cache(
@@ -81,8 +95,10 @@ def predict_cache(
     return cache, memory
 
 
-def check_width(cache: Cache, plan: CapacityPlan, max_num_seqs: int, sequences: int | None) -> None:
-    """Raises GateRefused where so many at once exceed the pool, naming how far, what fits, and its graphs."""
+def check_width(cache: Cache, plan: CapacityPlan, max_num_seqs: int, sequences: int | None) -> WidthFit:
+    """How this width fits. Raises GateRefused where so many at once exceed the pool, naming how far, what
+    fits, and its graphs.
+    """
     if max_num_seqs > plan.max_num_batched_tokens:
         raise GateRefused(
             "max_num_seqs over what a step may schedule",
@@ -94,7 +110,18 @@ def check_width(cache: Cache, plan: CapacityPlan, max_num_seqs: int, sequences: 
     blocks = block_rule(plan.max_total_tokens, cache.block_size_tokens, cache.mamba_groups, active, usable)
     tokens = token_rule(plan.max_total_tokens, cache.block_size_tokens, active, cache.kv_cache_size_tokens)
     if blocks.fits and tokens.fits:
-        return
+        implicit = implicit_capture_list(
+            max_num_seqs, plan.max_num_batched_tokens, max_capture_size=max_num_seqs
+        )
+        return WidthFit(
+            max_num_seqs=max_num_seqs,
+            active_seqs=active,
+            tokens=tokens,
+            blocks=blocks,
+            capture_sizes=covering_capture_list(max_num_seqs),
+            implicit_capture_sizes=implicit,
+            uncovered_widths_if_implicit=uncovered_widths(implicit, max_num_seqs),
+        )
     times = max(blocks.required_blocks / usable, tokens.required_tokens / cache.kv_cache_size_tokens)
     sizes = " ".join(map(str, plan.capture_sizes))
     raise GateRefused(

@@ -95,6 +95,7 @@ def test_rehearsal_exit_codes_and_report(fitladder, tmp_path):
     assert good.returncode == 0, good.stderr
     assert json.loads(good.stdout) == json.loads(out.read_text())
     assert json.loads(good.stdout)["go_able"] is True
+    assert f"building the engine of {SMALL} at 384, 12 wide, dummy weights: at most 1800 s" in good.stderr
     bad = fitladder(*words, FITLADDER_ENGINE_COMMAND=engine)
     assert bad.returncode == 5
     assert "engine_version" in bad.stderr

@@ -113,6 +113,35 @@ def test_the_table_names_what_an_implicit_list_leaves(run: Any) -> None:
     assert "spaced admission" in out
 
 
+@pytest.mark.parametrize(
+    ("words", "title", "first"),
+    [
+        (("--max-num-seqs", "5"), "max_num_seqs 5 fits; 19 at once is the most", "256,080 of 997,888"),
+        (
+            ("--max-num-seqs", "64", "--sequences", "5"),
+            "max_num_seqs 64 fits for 5 sequences; 19 at once is the most",
+            "256,080 of 997,888",
+        ),
+        (("--max-num-seqs", "19"), "19 sequences fit, and no more", "50,726 tokens"),
+    ],
+)
+def test_a_width_that_fits_is_answered_first(
+    run: Any, words: tuple[str, ...], title: str, first: str
+) -> None:
+    code, out, _ = run(*LIVE, *RUNG, *words)
+    lines = out.splitlines()
+    assert (code, lines[0].strip()) == (0, title)
+    assert first in lines[4]
+
+
+def test_a_width_that_fits_has_figures_of_its_own_for_programs(run: Any) -> None:
+    asked = json.loads(run(*LIVE, *RUNG, "--max-num-seqs", "5", "--json")[1])["asked"]
+    assert (asked["max_num_seqs"], asked["active_seqs"]) == (5, 5)
+    assert (asked["tokens"]["required_tokens"], asked["blocks"]["margin_blocks"]) == (5 * 51_216, 1_948 - 500)
+    assert (asked["capture_sizes"], asked["uncovered_widths_if_implicit"]) == ([1, 2, 4, 5], [5])
+    assert json.loads(run(*LIVE, *RUNG, "--json")[1])["asked"] is None
+
+
 def test_a_predicted_pool_shows_its_parts(run: Any) -> None:
     _, out, _ = run("--model", "qwen3.5-4b", "--gpu", "rtx6000ada", *RUNG)
     for words in ("predicted", "memory: weights", "memory: activations", "memory: reserve"):

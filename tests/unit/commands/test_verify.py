@@ -244,3 +244,14 @@ def test_the_manifest_says_what_is_here_and_what_is_not(checkout: Path, run: Run
     assert made["tree"]["sha256"] in out
     (checkout / "data" / "bundles" / make.ID / "think_64" / "probe" / "engine.json").unlink()
     assert run("manifest", make.ID)[0] == 6
+
+
+@pytest.mark.parametrize("command", ["manifest", "attest"])
+def test_an_experiment_without_bundles_is_told_what_to_do(checkout: Path, run: Run, command: str) -> None:
+    code, out, err = run(command, "another_experiment")
+    assert (code, out, err.count("\n")) == (6, "", 1)
+    assert "no bundles of another_experiment: got nothing at data/bundles/another_experiment" in err
+    assert "run `fitladder lineage pull another_experiment`" in err
+    code, _, err = run(command, make.ID, "--root", "nowhere")
+    assert (code, "got nothing at nowhere" in err) == (6, True)
+    assert not (checkout / "data" / "attestations").exists()

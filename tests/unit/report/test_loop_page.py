@@ -110,3 +110,24 @@ def test_without_a_page_no_drawing_library_is_loaded(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "False"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--max-period", "9000"), "--max-period: got 9000, need 1 to 4096: at most half of --tail, 8192"),
+        (("--tail", "100"), "--max-period: got 2048, need 1 to 50: at most half of --tail, 100"),
+        (("--max-period", "0"), "--max-period: got 0, need 1 to 4096"),
+        (("--tail", "1"), "--tail: got 1, need 2 ids or more"),
+        (("--min-match", "1"), "--min-match: got '1', need a decimal above 0 and below 1"),
+        (("--min-match", "much"), "--min-match: got 'much', need a decimal"),
+    ],
+)
+def test_a_rule_that_cannot_be_is_refused_by_its_option(
+    tmp_path: Path, audit: Callable[..., Any], words: tuple[str, ...], said: str
+) -> None:
+    source = tmp_path / "outputs.jsonl"
+    write_outputs(source)
+    code, out, err = audit(str(source), *words)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert said in err
