@@ -10,6 +10,8 @@ from fitladder.errors import LineageError
 from fitladder.ladder.select import Selection
 from fitladder.lineage.places import selection_path, semantics_path
 from fitladder.lineage.stages.selection import load_selection
+from fitladder.protocol.experiment import Experiment
+from fitladder.report.answered import check_answers
 from fitladder.report.recorded import NO_ROWS
 from fitladder.report.view import Answers
 from fitladder.semantics.analyse import Ineligible, SemanticReport
@@ -19,11 +21,13 @@ __all__ = ["load_answers"]
 NONE_YET = "no selection yet"  # as semantics@X writes it
 
 
-def load_answers(data_dir: Path, experiment_id: str, *, is_recorded: bool) -> Answers | None:
-    """The semantic result; None before its stage ran. Raises LineageError on a foreign or broken file.
+def load_answers(data_dir: Path, experiment: Experiment, *, is_recorded: bool) -> Answers | None:
+    """The semantic result; None before its stage ran. Raises LineageError on a foreign or broken file,
+    and where gates, verdict or an arm's figures do not follow from the rows beside them.
 
     `is_recorded`: the experiment is registered history, of which no answer can be read.
     """
+    experiment_id = experiment.experiment_id
     path = semantics_path(data_dir, experiment_id)
     if not path.is_file():
         return None
@@ -48,6 +52,7 @@ def load_answers(data_dir: Path, experiment_id: str, *, is_recorded: bool) -> An
     if is_recorded:
         raise LineageError(f"{path} has answers of registered history", need=NO_ROWS)
     report = parse_model(SemanticReport, body, where=str(path), error=LineageError)
+    check_answers(report, experiment, load_selection(data_dir, experiment_id), where=str(path))
     return Answers(
         passed=report.is_passed,
         sentence=report.verdict,

@@ -97,7 +97,7 @@ def load_view(experiment_id: str, data_dir: Path, registry: Registry) -> Experim
         else approvals_note(experiment, phases, approvals, signing=bool(registry.reviewers)),
         decisions=decisions(experiment, phases),
         selection=selection,
-        answers=load_answers(data_dir, experiment_id, is_recorded=history is not None),
+        answers=load_answers(data_dir, experiment, is_recorded=history is not None),
         comparisons=comparisons,
         files=_files(data_dir, history),
         commands=_commands(experiment_id, historic=history is not None, begun=root is not None),

@@ -12,9 +12,10 @@ import yaml
 from support import bundle_factory, report_house
 from support import lineage_factory as make
 
-from fitladder.canonical import read_json, sha256_file
+from fitladder.canonical import canonical_bytes, read_json, sha256_file
 from fitladder.engine.rows import SampleRow
 from fitladder.engine.seeds import stage1_seed, stage2_seed
+from fitladder.errors import LineageError
 from fitladder.lineage.places import bundles_folder, semantics_path
 from fitladder.lineage.stages.audit import make_audit
 from fitladder.lineage.stages.selection import make_selection
@@ -79,6 +80,7 @@ def house(tmp_path: Path) -> Path:
     shutil.copytree(make.REPOSITORY / inputs, tmp_path / inputs)
     (tmp_path / "data" / "narratives").mkdir()
     (tmp_path / "data" / "narratives" / f"{make.ID}.yaml").write_text(yaml.safe_dump(WORDS))
+    make.begin_records(tmp_path, make.ID)
     return tmp_path
 
 
@@ -153,6 +155,31 @@ def decided(house: Path, done: Any) -> tuple[Registry, Path, dict[str, Any]]:
     return registry, data, read_json(data / "selection" / f"{make.ID}.json")
 
 
+def refuses_every_edit(registry: Registry, data: Path) -> None:
+    """A figure that does not follow from the others in the file is refused by its name."""
+    path = semantics_path(data, make.ID)
+    kept = path.read_bytes()
+    edits: dict[str, Any] = {
+        "is_passed": lambda report: report.update(is_passed=True),
+        "verdict": lambda report: report.update(verdict="Semantic gate passed."),
+        "gates.parse_rate.is_passed": lambda report: report["gates"][0].update(is_passed=True),
+        "gates.parse_rate.got": lambda report: report["gates"][0].update(got="base 24 of 24"),
+        "gates.macro_reuse_tasks.need": lambda report: report["gates"][1].update(need="nothing"),
+        "gates: got": lambda report: report["gates"].pop(),
+        "arms.base.parsed_samples": lambda report: report["arms"]["base"].update(parsed_samples=24),
+        "arms.base.reuse": lambda report: report["arms"]["base"]["reuse"].update(solved_tasks=3),
+        "samples of base": lambda report: report["samples"].pop(0),
+        "thinking_budget_tokens": lambda report: report.update(thinking_budget_tokens=512),
+    }
+    for field, edit in edits.items():
+        body = read_json(path)
+        edit(body["semantics"])
+        path.write_bytes(canonical_bytes(body))
+        with pytest.raises(LineageError, match=rf"semantics\.{field}"):
+            build_report(make.ID, data, registry)
+        path.write_bytes(kept)
+
+
 def test_answers_of_a_selected_matrix_are_graded_after_the_choice_is_frozen(house, opened, monkeypatch):
     monkeypatch.setattr(bundle_factory, "rows", answered(house))
     registry, data, selection = decided(house, SELECTED)
@@ -190,6 +217,7 @@ def test_answers_of_a_selected_matrix_are_graded_after_the_choice_is_frozen(hous
         assert words in page
         assert words in twin
     assert found["verdict"] in page
+    refuses_every_edit(registry, data)
 
 
 def test_a_ladder_that_ends_rejected_opens_neither_tokenizer_nor_sealed_file(house, opened):
