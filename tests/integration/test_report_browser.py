@@ -238,6 +238,14 @@ def test_the_keyboard_reaches_the_content_and_every_wide_table(shown: Shown) -> 
     assert page.evaluate(UNREACHED_TABLES) == 0
 
 
+def test_a_number_of_the_contents_stands_at_the_first_line_of_its_link(shown: Shown) -> None:
+    """A marker sits on its line's baseline: a link that wraps must not push that below its first line."""
+    styles = shown.page("exact", 360).evaluate(
+        "[...document.querySelectorAll('.contents a')].map(one => getComputedStyle(one).verticalAlign)"
+    )
+    assert set(styles) == {"top"}
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_links_lead_somewhere_and_headings_nest(shown: Shown, name: str) -> None:
     page = shown.page(name, 1280)
