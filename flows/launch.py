@@ -54,15 +54,25 @@ def launch(  # noqa: PLR0917 - a deployment's parameters are given by name
     hands_on: bool = True,
     resume: bool = False,
     again: bool = False,
+    binding_sha256: str | None = None,
 ) -> State[Any]:
     """Ask for one phase at one rung, dispatch it after a GO. Ends cleanly on NO-GO, time-out and expiry.
 
     `resume`: it was interrupted, and another attempt at it is asked for. `again`: the run of an unused GO of
-    it is lost.
+    it is lost. `binding_sha256`: what the requester's checkout binds; another one here is refused.
     """
     house = house_here()
     key = BundleKey(experiment_id=experiment, thinking_budget_tokens=budget, phase=phase)
-    ask = open_ask(house, key, str(runtime.flow_run.id), requester, wait_s, resume=resume, again=again)
+    ask = open_ask(
+        house,
+        key,
+        str(runtime.flow_run.id),
+        requester,
+        wait_s,
+        resume=resume,
+        again=again,
+        binding_sha256=binding_sha256,
+    )
     pool = phase_pool()
     show_plan(house, ask, pool)
     if owner := owner_to_ask(load_registry(house.params), pool, requester):

@@ -87,7 +87,7 @@ def phase(  # noqa: PLR0917 - a deployment's parameters are given by name
         return Completed(name="Delivered", message=f"{key} waits for the agent's window")
     receipt, made_now = run_phase(key, go_sha256)
     if hands_on:
-        hand_on(receipt)
+        hand_on(house_here(), receipt)
     name = None if made_now else "AlreadyDone"
     return Completed(name=name, message=f"{key}: {receipt.rows} samples, receipt of GO {go_sha256[:12]}")
 
@@ -108,6 +108,6 @@ def scheduled_phase() -> State[Any]:
             logger.warning("%s: %s", experiment_id, refusal)
             raise
         if made_now:
-            hand_on(receipt)
+            hand_on(house, receipt)
             return Completed(message=f"{go.key}: {receipt.rows} samples")
     return Completed(name="Idle", message="no approved phase for this window")

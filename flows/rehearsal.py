@@ -118,6 +118,7 @@ def _one_phase(house: House, session: Session, due: NextPhase, words: Words, *, 
             "again": True,  # a GO that an interrupted rehearsal left unused: its run went with it
             "hands_on": False,  # lineage runs once, at the end
         },
+        queue=house.queue,
     )
     watch = partial(follow, session.api, on_line=words.live, check_alive=session.check_alive)
     run = watch(launch.run_id, until=lambda one: one.state_type == "PAUSED")

@@ -12,6 +12,8 @@ from prefect.deployments import run_deployment
 
 from fitladder.approval.chain import Entry
 from fitladder.approval.go import Ask
+from fitladder.orchestrator.beside import check_one_host
+from fitladder.orchestrator.rest import api_from_environment
 from fitladder.phase import ask as asking
 from fitladder.phase.dispatch import check_ready
 from fitladder.phase.house import House
@@ -38,11 +40,28 @@ def _now() -> datetime:
 
 @task(cache_policy=NO_CACHE)
 def open_ask(
-    house: House, key: BundleKey, ask_id: str, requester: str, wait_s: int, *, resume: bool, again: bool
+    house: House,
+    key: BundleKey,
+    ask_id: str,
+    requester: str,
+    wait_s: int,
+    *,
+    resume: bool,
+    again: bool,
+    binding_sha256: str | None,
 ) -> Ask:
     """Idempotent by `ask_id`, so a flow that restarts from the top asks nothing twice."""
+    check_one_host(api_from_environment(house.environment), key.experiment_id, house.queue)
     return asking.open_ask(
-        house, key, ask_id=ask_id, requester=requester, now=_now(), wait_s=wait_s, resume=resume, again=again
+        house,
+        key,
+        ask_id=ask_id,
+        requester=requester,
+        now=_now(),
+        wait_s=wait_s,
+        resume=resume,
+        again=again,
+        binding_sha256=binding_sha256,
     )
 
 
@@ -88,6 +107,7 @@ def request_handoff(ask: Ask, work_pool: str, owner: str, hands_on: bool) -> Non
         timeout=0,
         as_subflow=False,  # Prefect suspends no subflow
         idempotency_key=f"handoff-{ask.ask_id}",
+        work_queue_name=ask.work_queue,
     )
 
 
@@ -104,5 +124,6 @@ def dispatch(house: House, ask: Ask, work_pool: str, hands_on: bool) -> str:
         timeout=0,
         idempotency_key=f"phase-{ready.parameters['go_sha256']}",
         flow_run_name=f"{ask.phase}-{ask.thinking_budget_tokens}",
+        work_queue_name=ask.work_queue,
     )
     return f"dispatched as {run.name}"

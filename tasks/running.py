@@ -16,6 +16,7 @@ from fitladder.engine.process import EngineProcess, GenerationResult
 from fitladder.errors import EnvironmentNotReady
 from fitladder.orchestrator.rest import api_from_environment
 from fitladder.phase import run
+from fitladder.phase.house import House
 from fitladder.phase.live import LiveLine
 from fitladder.phase.prompts import ArmPrompts
 
@@ -123,7 +124,7 @@ def show_receipt(receipt: Receipt) -> None:
 
 
 @task(cache_policy=NO_CACHE, persist_result=False)
-def hand_on(receipt: Receipt) -> None:
+def hand_on(house: House, receipt: Receipt) -> None:
     """Start the lineage of this receipt, once. A receipt stands without it, so a failure is only logged."""
     started = _tell(
         lambda: run_deployment(
@@ -132,6 +133,7 @@ def hand_on(receipt: Receipt) -> None:
             timeout=0,
             as_subflow=False,
             idempotency_key=f"lineage-{receipt.preflight_sha256}",
+            work_queue_name=house.queue,  # beside the root
         )
     )
     if not started:

@@ -15,7 +15,7 @@ from support.prefect_house import Prefect
 
 from fitladder.errors import LadderRefused
 from fitladder.orchestrator.runs import create_run, set_state
-from fitladder.orchestrator.setup import DEFAULT_SLOT, GPU_POOL, empty_slot, ensure_pool
+from fitladder.orchestrator.setup import DEFAULT_SLOT, empty_slot
 
 pytestmark = pytest.mark.server
 COMPLETE = ["engine.json", "preflight.json", "receipt.json", "samples.parquet"]
@@ -54,7 +54,7 @@ def test_case_24_two_workers_two_runs_one_generation_and_one_worker_killed(prefe
     experiment = prefect.case()
     prefect.checkout.script(outcomes=["close:20"], delay_s=6.0)
     first = prefect.approved_phase(experiment)
-    ensure_pool(prefect.api, GPU_POOL, 2)
+    prefect.allow(2)
     try:
         prefect.need("gpu")
         prefect.generating(experiment)
@@ -68,7 +68,7 @@ def test_case_24_two_workers_two_runs_one_generation_and_one_worker_killed(prefe
         again = prefect.wait(create_run(prefect.api, "phase/phase", dict(first.parameters)))
         assert again.state_name == "AlreadyDone"
     finally:
-        ensure_pool(prefect.api, GPU_POOL, 1)
+        prefect.allow(1)
     _wait_gone(prefect)
     assert prefect.generated(experiment) == ["probe@64"]
 

@@ -48,12 +48,12 @@ from fitladder.orchestrator.setup import (
     DEFAULT_SLOT,
     GPU_POOL,
     empty_slot,
-    ensure_pool,
-    ensure_slot,
+    ensure_device,
+    ensure_launches,
 )
 from fitladder.phase.ask import decide, open_ask
 from fitladder.phase.dispatch import check_ready
-from fitladder.phase.house import House
+from fitladder.phase.house import DEFAULT_QUEUE, House
 
 EXPERIMENTS = 24
 OWNER = "olga"  # owns the GPU pool; asks for nearly everything, so that only one launch needs her hand-off
@@ -159,24 +159,23 @@ class Prefect:
             time.sleep(0.1)
         return said
 
+    def allow(self, phases: int) -> None:
+        """So many phases at once, although there is one device: for runs that must meet."""
+        for path in (f"/work_pools/{GPU_POOL}", f"/work_pools/{GPU_POOL}/queues/{DEFAULT_QUEUE}"):
+            assert self.api.request("PATCH", path, {"concurrency_limit": phases}).status == 204
+
     def end_workers(self, patience_s: float = 20.0) -> None:
         """No worker is left."""
         end_all(tuple(self.children.values()), patience_s)
         self.children.clear()
 
     def _environment(self, pool: str) -> dict[str, str]:
-        environment = worker_environment(
-            {**os.environ, **self.checkout.environment},
-            self.api,
-            self.checkout.folder,
-            work_pool=pool,
-            slot=DEFAULT_SLOT,
-        )
+        environment = worker_environment(self.checkout.house(), self.api, work_pool=pool)
         return environment | {"PREFECT_HOME": str(self.home)}
 
     def _worker(self, pool: str, name: str) -> Child:
         log, environment = self.home / f"{name}.log", self._environment(pool)
-        return start_worker(pool, name, 6, environment, log=log, checkout=self.checkout.folder)
+        return start_worker(self.checkout.house(), pool, name, 6, environment, log=log)
 
     def launch(self, experiment: str, phase: str = "probe", budget: int = 64, **more: Any) -> FlowRun:
         parameters = {
@@ -317,9 +316,8 @@ def open_prefect(folder: Path) -> Iterator[Prefect]:
     shared = Prefect(checkout, home, port, server, api)
     try:
         wait_healthy(server, api)
-        ensure_pool(api, CPU_POOL, None)
-        ensure_pool(api, GPU_POOL, 1)
-        ensure_slot(api, DEFAULT_SLOT)
+        ensure_launches(api)
+        ensure_device(api)
         deploy(checkout.house(), api, home / "deploy.log")
         yield shared
     finally:

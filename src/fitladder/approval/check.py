@@ -59,6 +59,7 @@ class Situation:
     registry: Registry
     used_go_sha256s: frozenset[str]  # every GO that some preflight names
     resumes_sha256: str | None = None  # preflight of the interrupted attempt that would be followed now
+    work_queue: str = "default"  # the one that this host serves
 
 
 def _check_about(go: Go | Handoff, here: Situation) -> None:
@@ -69,6 +70,10 @@ def _check_about(go: Go | Handoff, here: Situation) -> None:
     )
     if go.key != key:
         _refuse(go, "is for something else", go.key, key, again)
+    if go.work_queue != here.work_queue:
+        _refuse(
+            go, "is for another host", f"work queue {go.work_queue}", f"work queue {here.work_queue}", again
+        )
     if go.binding_sha256 != here.binding_sha256:
         _refuse(
             go,

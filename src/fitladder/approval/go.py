@@ -39,6 +39,9 @@ class _About(Frozen):
     thinking_budget_tokens: Annotated[int, Field(gt=0)]
     phase: Phase
     resumes_sha256: Sha256 | None = None  # preflight of the interrupted attempt that is begun again
+    work_queue: Annotated[str, Field(min_length=1, max_length=80)] = (
+        "default"  # of the host that has the root
+    )
 
     @property
     def key(self) -> BundleKey:

@@ -7,11 +7,13 @@ import typer
 
 from fitladder.commands.options import Json, print_json
 from fitladder.commands.protocol import check_registered
-from fitladder.errors import LadderRefused, UsageError
+from fitladder.errors import EnvironmentNotReady, LadderRefused, UsageError
 from fitladder.orchestrator.following import follow, refusal_of
-from fitladder.orchestrator.rest import api_from_environment
+from fitladder.orchestrator.rest import PrefectApi, api_from_environment
 from fitladder.orchestrator.runs import create_run
-from fitladder.phase.house import house_here
+from fitladder.orchestrator.setup import CPU_POOL, queue_names
+from fitladder.phase.house import DEFAULT_QUEUE, QUEUE, house_here
+from fitladder.protocol.binding import bind
 from fitladder.protocol.experiment import PHASES, Experiment
 from fitladder.protocol.registry import check_rung, load_registry
 
@@ -31,6 +33,10 @@ def launch(
     again: Annotated[
         bool, typer.Option("--again", help="Although an unused GO of it stands, whose run is lost.")
     ] = False,
+    queue: Annotated[
+        str | None,
+        typer.Option("--queue", help="The host that has the root, by its work queue.", envvar=QUEUE),
+    ] = None,
     requester: Annotated[str | None, typer.Option("--requester", help="Who asks; you, if left out.")] = None,
     wait_h: Annotated[int, typer.Option("--wait-h", min=1, help="Hours that the question stays open.")] = 24,
     valid_h: Annotated[int, typer.Option("--valid-h", min=1, help="Hours that a GO lasts, proposed.")] = 48,
@@ -46,6 +52,8 @@ def launch(
     _check_open(registry.experiment(experiment))
     api = api_from_environment(house.environment)
     api.check_up()
+    to = queue or DEFAULT_QUEUE
+    _check_served(api, to)
     run = create_run(
         api,
         LAUNCH,
@@ -58,7 +66,9 @@ def launch(
             "requester": requester or getpass.getuser(),
             "wait_s": wait_h * 3600,
             "valid_s": valid_h * 3600,
+            "binding_sha256": bind(registry.experiment(experiment)).binding_sha256,
         },
+        queue=to,
     )
     address = f"{api.ui_url}/runs/flow-run/{run.run_id}"
     if not as_json:
@@ -77,6 +87,17 @@ def launch(
         print_json({"run_id": run.run_id, "url": address, "state": run.state_name, "answer_with": go})
     else:
         typer.echo(f"waits for a reviewer: there, or with `{go}`")
+
+
+def _check_served(api: PrefectApi, queue: str) -> None:
+    """Raises EnvironmentNotReady where no host ever had this queue: a launch to it would wait for ever."""
+    known = queue_names(api, CPU_POOL)
+    if queue not in known:
+        raise EnvironmentNotReady(
+            f"no host serves work queue {queue!a} at {api.url}",
+            need=" or ".join(sorted(known)) or "an agent",
+            do="start `fitladder agent --cpu --queue NAME` on the host that has the root",
+        )
 
 
 def _check_open(experiment: Experiment) -> None:

@@ -1,19 +1,23 @@
 """`fitladder server`: a Prefect server with this checkout's deployments, pools and slot, until Ctrl-C."""
 
+import ipaddress
+import socket
 import time
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from fitladder.errors import UsageError
 from fitladder.orchestrator.processes import start_server, wait_healthy
 from fitladder.orchestrator.session import deploy
-from fitladder.orchestrator.setup import CPU_POOL, DEFAULT_SLOT, GPU_POOL, ensure_pool, ensure_slot
+from fitladder.orchestrator.setup import ensure_device, ensure_launches
 from fitladder.phase.house import house_here
 
 __all__ = ["server"]
 
 END_PATIENCE_S = 20.0
+ANYWHERE = ("0.0.0.0", "::")  # not an address to go to
 
 
 def server(
@@ -29,17 +33,28 @@ def server(
     such as PREFECT_SERVER_DATABASE_CONNECTION_URL, is passed on.
     """
     house = house_here()
+    is_open = not _is_loopback(host)
+    if is_open and not house.environment.get("PREFECT_SERVER_API_AUTH_STRING"):
+        raise UsageError(
+            "--host",
+            got=f"{host}, which others reach, and no auth string",
+            need="PREFECT_SERVER_API_AUTH_STRING=USER:SECRET, and PREFECT_API_AUTH_STRING the same",
+            do="set both, here and where agents run; or leave --host out",
+        )
     home = Path(house.environment.get("PREFECT_HOME") or house.folder / ".prefect")
     home.mkdir(parents=True, exist_ok=True)
     child, api = start_server(home, port, house.environment, host=host)
     try:
         wait_healthy(child, api)
-        ensure_pool(api, CPU_POOL, None)
-        ensure_pool(api, GPU_POOL, 1)
-        ensure_slot(api, DEFAULT_SLOT)
+        ensure_launches(api)
+        ensure_device(api)
         deploy(house, api, home / "deploy.log")
         typer.echo(f"Prefect server at {api.ui_url}; in other terminals:")
         typer.echo(f"  export PREFECT_API_URL={api.url}")
+        if is_open:
+            reached = socket.getfqdn() if host in ANYWHERE else host
+            typer.echo(f"  export PREFECT_API_URL=http://{reached}:{port}/api    # on other hosts")
+            typer.echo("  export PREFECT_API_AUTH_STRING=...    # the server's")
         typer.echo("  fitladder agent --cpu    # launches and lineage")
         typer.echo("  fitladder agent          # phases, on the host with the device")
         while True:
@@ -47,3 +62,11 @@ def server(
             time.sleep(1.0)
     finally:
         child.end(END_PATIENCE_S)
+
+
+def _is_loopback(host: str) -> bool:
+    """Whether nobody but this machine reaches it. A name is no proof, but for the one that means it."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

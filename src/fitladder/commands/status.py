@@ -1,6 +1,7 @@
 """`fitladder status`: experiment by rung by phase, what the disk proves, and the one command that is due."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -46,6 +47,7 @@ def status(
             broken[name] = refusal
     api, unreachable = _server(house)
     besides = [beside_status(api, house, one) if api else () for one in found]
+    found = [_barred(one, beside) for one, beside in zip(found, besides, strict=True)]
     against = [_approval_conflicts(api, house, one) if api else () for one in found]
     if as_json:
         plain = [_plain(*three) for three in zip(found, besides, against, strict=True)]
@@ -91,6 +93,16 @@ def _approval_conflicts(api: PrefectApi, house: House, one: ExperimentStatus) ->
         return (str(refusal),)
 
 
+def _barred(one: ExperimentStatus, beside: tuple[Beside, ...]) -> ExperimentStatus:
+    """What another host does or did cannot be asked for again before its receipt is here."""
+    if one.barred or not any(each.elsewhere for each in beside):
+        return one
+    pull = f"fitladder lineage pull {one.experiment.experiment_id}"
+    return replace(
+        one, barred=f"another host has phases of it; when they are committed, `git pull`, then `{pull}`"
+    )
+
+
 def _print(
     found: Sequence[ExperimentStatus],
     besides: Sequence[tuple[Beside, ...]],
@@ -122,10 +134,13 @@ def _print(
             if each.conflict:
                 key = each.disk.key
                 typer.echo(f"  conflict: {key.phase}@{key.thinking_budget_tokens}: {each.conflict}")
+            if each.elsewhere:
+                key = each.disk.key
+                typer.echo(f"  elsewhere: {key.phase}@{key.thinking_budget_tokens}: {each.elsewhere}")
         for conflict in wrong:
             typer.echo(f"  conflict: {conflict}")
-        if one.moved:
-            typer.echo(f"  no phase may be asked for: {one.moved}")
+        if one.barred:
+            typer.echo(f"  no phase may be asked for: {one.barred}")
         typer.echo(
             f"  next: {one.next.reason}" + (f"\n        {one.next_command}" if one.next_command else "")
         )
@@ -157,6 +172,16 @@ def _plain(one: ExperimentStatus, beside: tuple[Beside, ...], wrong: tuple[str, 
             for each in beside
             if each.conflict
         ],
+        "elsewhere": [
+            {
+                "phase": each.disk.key.phase,
+                "thinking_budget_tokens": each.disk.key.thinking_budget_tokens,
+                "queue": each.run.queue,
+                "says": each.elsewhere,
+            }
+            for each in beside
+            if each.run and each.elsewhere
+        ],
         "experiment_id": one.experiment.experiment_id,
         "state": one.experiment.state,
         "source": one.source,
@@ -185,6 +210,6 @@ def _plain(one: ExperimentStatus, beside: tuple[Beside, ...], wrong: tuple[str, 
             "state": one.next.state,
             "reason": one.next.reason,
             "command": one.next_command,
-            "moved": one.moved,
+            "barred": one.barred,
         },
     }

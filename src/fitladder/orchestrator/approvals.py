@@ -22,19 +22,27 @@ ENDED_AS: dict[str, Kind] = {
 
 
 def audit_approvals(
-    chain: tuple[Entry, ...], *, launches: Sequence[FlowRun], phases: Sequence[FlowRun], used: Iterable[str]
+    chain: tuple[Entry, ...],
+    *,
+    launches: Sequence[FlowRun],
+    phases: Sequence[FlowRun],
+    used: Iterable[str],
+    is_whole: bool = True,
 ) -> tuple[str, ...]:
-    """One line a contradiction, each with both values. `used`: the GOs that preflights on disk name."""
+    """One line a contradiction, each with both values. `used`: the GOs that preflights on disk name.
+
+    `is_whole`: False where the chain is a reader's copy, whose end may still be on its way.
+    """
     known = {entry.parsed().sha256 for entry in chain if entry.kind == "go"}
     gone = [f"the GO {go} of a preflight is not in the approvals" for go in used if go not in known]
-    edited = (_dispatched_with(chain, run) for run in phases)
+    edited = (_dispatched_with(chain, run, is_whole=is_whole) for run in phases)
     answered = (_answered(chain, run) for run in launches)
     return (*gone, *filter(None, edited), *filter(None, answered))
 
 
-def _dispatched_with(chain: tuple[Entry, ...], run: FlowRun) -> str | None:
+def _dispatched_with(chain: tuple[Entry, ...], run: FlowRun, *, is_whole: bool) -> str | None:
     sent = str(run.parameters.get("approvals") or "").encode().splitlines()
-    for number, line in enumerate(sent, start=1):
+    for number, line in enumerate(sent if is_whole else sent[: len(chain)], start=1):
         own = canonical_bytes(chain[number - 1]) if number <= len(chain) else b""
         if own != line:
             found = sha256_bytes(own) if own else "nothing"

@@ -5,6 +5,7 @@ Truth is the receipt. Nothing is repaired here: a conflict is named, with the ru
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from fitladder.approval.chain import chain_path, load_chain
@@ -23,6 +24,7 @@ __all__ = [
     "OnDisk",
     "approval_conflicts",
     "beside_status",
+    "check_one_host",
     "compare",
     "load_phase_runs",
 ]
@@ -42,11 +44,15 @@ class OnDisk:
 
 @dataclass(frozen=True)
 class Beside:
-    """One phase on disk, the run that speaks for it, and the contradiction in words, if any."""
+    """One phase on disk, the run that speaks for it, and the contradiction in words, if any.
+
+    `elsewhere`: what its run says of a phase whose receipt can only be on another host yet.
+    """
 
     disk: OnDisk
     run: FlowRun | None
     conflict: str | None
+    elsewhere: str | None = None
 
 
 def load_phase_runs(api: PrefectApi, experiment_id: str) -> tuple[FlowRun, ...]:
@@ -54,12 +60,33 @@ def load_phase_runs(api: PrefectApi, experiment_id: str) -> tuple[FlowRun, ...]:
     return tuple(run for run in flow_runs(api, "phase") if run.parameters.get("experiment") == experiment_id)
 
 
-def compare(phases: Sequence[OnDisk], runs: Sequence[FlowRun], *, root_is_held: bool) -> tuple[Beside, ...]:
+def check_one_host(api: PrefectApi, experiment_id: str, queue: str) -> None:
+    """Every phase of an experiment went to this queue, the one host of its root. Raises RootRefused."""
+    for run in load_phase_runs(api, experiment_id):
+        if run.queue != queue:
+            raise RootRefused(
+                f"{experiment_id} has its root on another host: run {run.name} of it went there",
+                got=f"work queue {queue}",
+                need=f"work queue {run.queue}",
+                do=f"launch with --queue {run.queue}",
+            )
+
+
+def compare(
+    phases: Sequence[OnDisk],
+    runs: Sequence[FlowRun],
+    *,
+    root_is_held: bool,
+    root_is_here: bool = True,
+) -> tuple[Beside, ...]:
     """One entry a phase, in the order given. `root_is_held`: some live process of this host holds the root.
+
+    `root_is_here`: False on a reader's machine, where a phase that ran elsewhere is no contradiction.
 
     The run that speaks for a phase is the newest that was given the GO on disk, else the newest of its key.
     """
-    return tuple(_beside(disk, _speaking(disk, runs), root_is_held=root_is_held) for disk in phases)
+    found = (_beside(disk, _speaking(disk, runs), root_is_held=root_is_held) for disk in phases)
+    return tuple(found if root_is_here else map(_seen_from_afar, found))
 
 
 def _key_of(parameters: Mapping[str, object]) -> tuple[object, object, object]:
@@ -90,6 +117,17 @@ def _beside(disk: OnDisk, run: FlowRun | None, *, root_is_held: bool) -> Beside:
     return Beside(disk, run, conflict)
 
 
+def _seen_from_afar(one: Beside) -> Beside:
+    """Without the root, a run that goes on or is done proves nothing here, and contradicts nothing."""
+    run = one.run
+    if run is None or one.disk.state == "complete" or run.state_type in ENDED_BADLY:
+        return one
+    if run.state_name in HARMLESS_NAMES:
+        return one
+    says = f"run {run.name} says {run.state_name} on queue {run.queue}"
+    return Beside(one.disk, run, None, f"{says}; no receipt of it is here yet")
+
+
 def approval_conflicts(api: PrefectApi, house: House, status: ExperimentStatus) -> tuple[str, ...]:
     """`audit_approvals` for one experiment of `fitladder status`. Raises GoRefused on a broken chain."""
     experiment_id = status.experiment.experiment_id
@@ -100,18 +138,24 @@ def approval_conflicts(api: PrefectApi, house: House, status: ExperimentStatus) 
         ],
         phases=load_phase_runs(api, experiment_id),
         used=[phase.go_sha256 for phase in status.phases if phase.go_sha256],
+        is_whole=_root_here(house, experiment_id) is not None,
     )
 
 
 def beside_status(api: PrefectApi, house: House, status: ExperimentStatus) -> tuple[Beside, ...]:
     """`compare` for everything that `fitladder status` shows of an experiment."""
     experiment_id = status.experiment.experiment_id
-    try:
-        root = survey(house, experiment_id).root
-    except RootRefused:
-        root = None  # a reader's laptop: nobody here can hold it
+    root = _root_here(house, experiment_id)
     return compare(
         [OnDisk(phase.key, phase.state, phase.go_sha256) for phase in status.phases],
         load_phase_runs(api, experiment_id),
         root_is_held=root is not None and live_holder(root) is not None,
+        root_is_here=root is not None,
     )
+
+
+def _root_here(house: House, experiment_id: str) -> Path | None:
+    try:
+        return survey(house, experiment_id).root
+    except RootRefused:
+        return None  # a reader's laptop: nobody here can hold it

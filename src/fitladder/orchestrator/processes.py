@@ -19,6 +19,7 @@ from pathlib import Path
 
 from fitladder.errors import EnvironmentNotReady, UsageError
 from fitladder.orchestrator.rest import PrefectApi
+from fitladder.phase.house import DEVICE, QUEUE, House
 
 __all__ = [
     "Child",
@@ -170,19 +171,18 @@ def server_environment(inherited: Mapping[str, str], home: Path) -> dict[str, st
     return kept | SERVER_SETTINGS | {"PREFECT_HOME": str(home)}
 
 
-def worker_environment(
-    inherited: Mapping[str, str], api: PrefectApi, checkout: Path, *, work_pool: str, slot: str
-) -> dict[str, str]:
-    """A worker of one pool on this host; deployments find its own checkout and device through it."""
+def worker_environment(house: House, api: PrefectApi, *, work_pool: str) -> dict[str, str]:
+    """A worker of one pool on this host; deployments find checkout, queue and device through it."""
     settings = {
         "PREFECT_API_URL": api.url,
-        "FITLADDER_CHECKOUT": str(checkout),
+        "FITLADDER_CHECKOUT": str(house.folder),
         "FITLADDER_WORK_POOL": work_pool,
-        "FITLADDER_GPU_SLOT": slot,
+        QUEUE: house.queue,
+        DEVICE: house.device,
     }
     if api.auth:
         settings["PREFECT_API_AUTH_STRING"] = api.auth
-    return {**WORKER_SETTINGS, **inherited, **settings}
+    return {**WORKER_SETTINGS, **house.environment, **settings}
 
 
 def start_server(
@@ -223,16 +223,17 @@ def wait_healthy(child: Child, api: PrefectApi) -> None:
         time.sleep(0.2)
 
 
-def worker_command(work_pool: str, name: str, limit: int) -> list[str]:
-    """Command line of a worker that installs nothing."""
+def worker_command(work_pool: str, queue: str, name: str, limit: int) -> list[str]:
+    """Command line of a worker that installs nothing and takes no other host's runs."""
     return [
         sys.executable, "-m", "prefect", "worker", "start", "--pool", work_pool, "--type", "process",
-        "--name", name, "--limit", str(limit), "--install-policy", "never",
+        "--work-queue", queue, "--name", name, "--limit", str(limit), "--install-policy", "never",
     ]  # fmt: skip
 
 
 def start_worker(
-    work_pool: str, name: str, limit: int, environment: Mapping[str, str], *, log: Path, checkout: Path
+    house: House, work_pool: str, name: str, limit: int, environment: Mapping[str, str], *, log: Path
 ) -> Child:
     """A worker process; it is ready once the pool says so."""
-    return start(f"worker {name}", worker_command(work_pool, name, limit), environment, log, checkout)
+    command = worker_command(work_pool, house.queue, name, limit)
+    return start(f"worker {name}", command, environment, log, house.folder)

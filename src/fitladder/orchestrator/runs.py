@@ -9,6 +9,7 @@ from typing import Any
 
 from fitladder.errors import EnvironmentNotReady, GoRefused
 from fitladder.orchestrator.rest import PrefectApi
+from fitladder.phase.house import DEFAULT_QUEUE
 
 __all__ = [
     "FINAL",
@@ -39,6 +40,7 @@ class FlowRun:
     state_name: str  # Suspended, NO-GO, ...
     message: str
     parameters: Mapping[str, Any]
+    queue: str = DEFAULT_QUEUE  # the work queue, that is the host, it was sent to
 
     @property
     def is_final(self) -> bool:
@@ -55,6 +57,7 @@ def _run(document: Mapping[str, Any], flows: Mapping[str, str]) -> FlowRun:
         state_name=state.get("name") or "Unknown",
         message=state.get("message") or "",
         parameters=document.get("parameters") or {},
+        queue=document.get("work_queue_name") or DEFAULT_QUEUE,
     )
 
 
@@ -99,8 +102,10 @@ def waiting_runs(api: PrefectApi, flow: str, parameters: Mapping[str, Any]) -> t
     )
 
 
-def create_run(api: PrefectApi, deployment: str, parameters: Mapping[str, Any]) -> FlowRun:
-    """A new run of `flow/name`, due now. Raises EnvironmentNotReady where it is not deployed."""
+def create_run(
+    api: PrefectApi, deployment: str, parameters: Mapping[str, Any], *, queue: str = DEFAULT_QUEUE
+) -> FlowRun:
+    """A new run of `flow/name` on one host's queue, due now. Raises EnvironmentNotReady: not deployed."""
     found = api.read(f"/deployments/name/{deployment}")
     if found is None:
         raise EnvironmentNotReady(
@@ -109,7 +114,7 @@ def create_run(api: PrefectApi, deployment: str, parameters: Mapping[str, Any]) 
     answer = api.request(
         "POST",
         f"/deployments/{found['id']}/create_flow_run",
-        {"parameters": dict(parameters), "state": {"type": "SCHEDULED"}},
+        {"parameters": dict(parameters), "state": {"type": "SCHEDULED"}, "work_queue_name": queue},
     )
     if answer.status >= 300:
         raise EnvironmentNotReady(f"{deployment} was not accepted", got=f"HTTP {answer.status} {answer.body}")

@@ -28,11 +28,11 @@ from fitladder.orchestrator.rest import PrefectApi, api_from_environment
 from fitladder.orchestrator.runs import FlowRun, flow_runs, set_state
 from fitladder.orchestrator.setup import (
     CPU_POOL,
-    DEFAULT_SLOT,
     GPU_POOL,
+    claim_queue,
     empty_slot,
-    ensure_pool,
-    ensure_slot,
+    ensure_device,
+    ensure_launches,
 )
 from fitladder.phase.house import House
 
@@ -105,6 +105,7 @@ def open_session(
             api = api_from_environment(house.environment)
             api.read("/health", patience_s=5.0)
             tell(f"Prefect server at {api.url}, as PREFECT_API_URL says")
+            claim_queue(api, house.queue, house.folder)
             for closed in close_dead_runs(api, house):
                 tell(f"closed {closed.run.flow} {closed.run.name}: {closed.state_name}: {closed.why}")
         else:
@@ -116,21 +117,18 @@ def open_session(
             tell(f"Prefect server at {api.ui_url}")
             for run in close_left_runs(api):
                 tell(f"closed {run.flow} {run.name}: {run.state_name} since an earlier session")
-        ensure_pool(api, CPU_POOL, None)
-        ensure_pool(api, GPU_POOL, 1)
-        ensure_slot(api, DEFAULT_SLOT)
+        ensure_launches(api, house.queue)
+        ensure_device(api, house.queue, house.device)
         if children:
-            empty_slot(api, DEFAULT_SLOT)
+            empty_slot(api, house.slot)
         logs = home
         workers: list[Child] = []
         stack.callback(end_all, workers, END_PATIENCE_S)
         for pool, limit in ((CPU_POOL, 4), (GPU_POOL, 1)):
-            environment = worker_environment(
-                house.environment, api, house.folder, work_pool=pool, slot=DEFAULT_SLOT
-            )
+            environment = worker_environment(house, api, work_pool=pool)
             environment.setdefault("PREFECT_HOME", str(home))
             worker = start_worker(
-                pool, f"rehearsal-{pool}", limit, environment, log=logs / f"{pool}.log", checkout=house.folder
+                house, pool, f"rehearsal-{pool}", limit, environment, log=logs / f"{pool}.log"
             )
             workers.append(worker)
         children += workers

@@ -15,7 +15,7 @@ from fitladder.approval.form import go_of, handoff_of
 from fitladder.approval.go import Ask, Closing, Go, Handoff
 from fitladder.approval.uses import load_uses, uses_path
 from fitladder.engine.arguments import llm_arguments
-from fitladder.errors import FitladderError, GoRefused
+from fitladder.errors import BindingChanged, FitladderError, GoRefused
 from fitladder.phase.house import House
 from fitladder.phase.standing import Standing, survey
 from fitladder.protocol.key import BundleKey
@@ -25,7 +25,7 @@ __all__ = ["answer_to", "close_overdue", "decide", "hand_over", "open_ask", "sit
 ANSWERS: frozenset[Kind] = frozenset({"go", "no_go", "refused", "timed_out", "expired"})
 
 
-def situation(standing: Standing, key: BundleKey, now: datetime) -> Situation:
+def situation(house: House, standing: Standing, key: BundleKey, now: datetime) -> Situation:
     """What an approval is checked against, from what the disk says now."""
     return Situation(
         key=key,
@@ -35,6 +35,7 @@ def situation(standing: Standing, key: BundleKey, now: datetime) -> Situation:
         registry=standing.registry,
         used_go_sha256s=standing.used_go_sha256s,
         resumes_sha256=standing.resumable_sha256(key),
+        work_queue=house.queue,
     )
 
 
@@ -73,18 +74,21 @@ def open_ask(
     wait_s: int,
     resume: bool = False,
     again: bool = False,
+    binding_sha256: str | None = None,
 ) -> Ask:
     """Check that the ladder authorises this phase and its engine can be asked for, then record the ask.
 
     `resume`: the phase was interrupted, and another attempt at it is asked for. `again`: an unused GO of it
-    is known to lead nowhere any more, as its run is lost. Raises what validation, root, catalog and ladder
-    raise, and GoRefused where an unused GO stands; nothing is recorded then.
+    is known to lead nowhere any more, as its run is lost. `binding_sha256`: what the requester's own checkout
+    binds. Raises what validation, root, catalog and ladder raise, BindingChanged where the requester's
+    checkout is another than this one, and GoRefused where an unused GO stands; nothing is recorded then.
     """
     path = chain_path(house.approvals, key.experiment_id)
     for entry in load_chain(path, key.experiment_id):
         if entry.kind == "asked" and entry.statement["ask_id"] == ask_id:
             return _ask(entry)
     standing = survey(house, key.experiment_id)
+    _check_same_checkout(standing, binding_sha256)
     standing.check_open(key, resume=resume)
     rung = standing.experiment.rung(key.thinking_budget_tokens)
     llm_arguments(standing.experiment, rung, model=standing.experiment.model.name)  # may it be built at all?
@@ -96,6 +100,7 @@ def open_ask(
         thinking_budget_tokens=key.thinking_budget_tokens,
         phase=key.phase,
         resumes_sha256=standing.resumable_sha256(key),
+        work_queue=house.queue,
         requester=requester,
         asked=format_utc(now),
         deadline=format_utc(now + timedelta(seconds=wait_s)),
@@ -111,6 +116,19 @@ def open_ask(
 
     append(path, key.experiment_id, choose)
     return ask
+
+
+def _check_same_checkout(standing: Standing, asked_sha256: str | None) -> None:
+    """Requester and host bind the experiment alike, so that both speak of one protocol and one code."""
+    here = standing.binding.binding_sha256
+    if asked_sha256 not in (None, here):
+        name = standing.experiment.experiment_id
+        raise BindingChanged(
+            f"{name}: the requester's checkout is not this host's",
+            got=f"binding {asked_sha256}",
+            need=f"binding {here}",
+            do=f"bring both to one commit; `fitladder binding {name} --explain` on each says what differs",
+        )
 
 
 def _used(house: House, standing: Standing) -> frozenset[str]:
@@ -177,7 +195,7 @@ def decide(house: House, ask: Ask, filled: Mapping[str, Any], now: datetime) -> 
             _check_no_open_go(
                 entries[asked:], ask, _used(house, standing), now
             )  # those before it were known to its ask
-            identity = check_statement(go, signature, situation(standing, ask.key, now))
+            identity = check_statement(go, signature, situation(house, standing, ask.key, now))
             return _draft("go", go, now, identity, signature)
         except FitladderError as refusal:
             return _draft("refused", _closing(ask, str(refusal)), now)
@@ -199,7 +217,7 @@ def hand_over(house: House, ask: Ask, work_pool: str, filled: Mapping[str, Any],
         if standing_handoff(entries) is not None:
             return None
         handoff, signature = handoff_of(ask, work_pool, filled)
-        here = situation(survey(house, ask.experiment_id), ask.key, now)
+        here = situation(house, survey(house, ask.experiment_id), ask.key, now)
         return _draft("handoff", handoff, now, check_handoff(handoff, signature, work_pool, here), signature)
 
     entry = standing_handoff(append(path, ask.experiment_id, choose))

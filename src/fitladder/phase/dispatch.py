@@ -36,7 +36,7 @@ def check_ready(house: House, ask: Ask, work_pool: str, now: datetime) -> Ready:
     go = answer.parsed()
     if not isinstance(go, Go) or answer.kind != "go":
         raise GoRefused(f"{ask.key} was not allowed", got=answer.kind, need="go")
-    here = situation(survey(house, ask.experiment_id), ask.key, now)
+    here = situation(house, survey(house, ask.experiment_id), ask.key, now)
     check_usable(go, answer.signature, here)
     owner = owner_to_ask(here.registry, work_pool, go.requester)
     spoken = [one for entry in entries if isinstance(one := entry.parsed(), Handoff)]
@@ -66,7 +66,7 @@ def window_go(house: House, experiment_id: str, work_pool: str, now: datetime) -
         return None
     standing = survey(house, experiment_id)
     for entry, go in allowing:
-        here = situation(standing, go.key, now)
+        here = situation(house, standing, go.key, now)
         try:
             check_usable(go, entry.signature, here)
             check_handed_over(entries, go, work_pool, here)

@@ -13,11 +13,19 @@ from fitladder.engine.lock import engine_lock
 from fitladder.engine.process import engine_command
 from fitladder.protocol.settings import Engine, Model
 
-__all__ = ["House", "house_here"]
+__all__ = ["DEFAULT_DEVICE", "DEFAULT_QUEUE", "DEVICE", "QUEUE", "House", "house_here", "slot_of"]
 
 ENGINE_COMMAND = "FITLADDER_ENGINE_COMMAND"  # another engine; every preflight of it says so
 ENGINE_PYTHON = "FITLADDER_ENGINE_PYTHON"
-SLOT = "FITLADDER_GPU_SLOT"  # set by `fitladder agent`: the device that this process may use
+DEVICE = "FITLADDER_GPU_SLOT"  # set by `fitladder agent`: the device that this process may use
+QUEUE = "FITLADDER_QUEUE"  # this host's work queue on a server that several hosts share
+DEFAULT_DEVICE = "gpu-0"
+DEFAULT_QUEUE = "default"  # as Prefect names the first queue of a pool
+
+
+def slot_of(queue: str, device: str) -> str:
+    """Name of the server's concurrency limit for one device of the host that serves `queue`."""
+    return device if queue == DEFAULT_QUEUE else f"{queue}-{device}"
 
 
 @dataclass(frozen=True)
@@ -47,14 +55,24 @@ class House:
         return self.folder / "runs" / ".scratch"
 
     @property
+    def queue(self) -> str:
+        """The work queue that this host serves, in every pool: what is asked for here runs here."""
+        return self.environment.get(QUEUE) or DEFAULT_QUEUE
+
+    @property
+    def device(self) -> str:
+        """The device that this process may use, by its name on this host."""
+        return self.environment.get(DEVICE) or DEFAULT_DEVICE
+
+    @property
     def slot(self) -> str:
-        """The slot of the device that this process may use."""
-        return self.environment.get(SLOT, "gpu-0")
+        """The server's slot of that device."""
+        return slot_of(self.queue, self.device)
 
     @property
     def device_lock(self) -> Path:
         """Held by whoever has an engine on that device; a server that was away may lend its slot twice."""
-        return self.folder / "runs" / f".{self.slot}.lock"
+        return self.folder / "runs" / f".{self.device}.lock"
 
     def engine_lock(self, engine: Engine) -> Path | None:
         """The lock file of this engine's environment, for the receipt."""

@@ -145,7 +145,7 @@ def render_plan(plan: PhasePlan) -> str:
         "|---|---|",
         *(f"| {row['what']} | {row['value']} |" for row in plan.table()),
         f"| model | {experiment.model.name}, {experiment.model.dtype} |",
-        f"| runs on | work pool `{plan.work_pool}`, {experiment.engine.backend} |",
+        f"| runs on | work pool `{plan.work_pool}`, queue `{ask.work_queue}`, {experiment.engine.backend} |",
         f"| reviewer | {reviewer}; {signed} |",
     ]
     if ask.resumes_sha256:

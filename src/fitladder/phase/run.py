@@ -139,7 +139,7 @@ def authorise(site: Site, go_sha256: str) -> Approved:
     entries = load_chain(chain_path(site.house.approvals, site.key.experiment_id), site.key.experiment_id)
     go, entry = find_go(entries, go_sha256)
     site.standing.check_open(site.key, resume=go.resumes_sha256 is not None)
-    here = situation(site.standing, site.key, datetime.now(UTC))
+    here = situation(site.house, site.standing, site.key, datetime.now(UTC))
     identity = check_usable(go, entry.signature, here)
     uses = load_uses(site.uses, site.key.experiment_id)
     check_unused(uses, go.sha256, site.held.root_id)

@@ -50,13 +50,13 @@ class ExperimentStatus:
     rungs: Mapping[int, str]
     phases: tuple[PhaseStatus, ...]
     next: NextPhase
-    moved: str | None = None  # why nothing may be asked for, where decision code moved since a phase
+    barred: str | None = None  # why nothing may be asked for here, whatever is due
 
     @property
     def next_command(self) -> str | None:
         """The command that asks for what is due; None where nothing may be asked for."""
         key = self.next.key or self.next.resumable
-        if key is None or self.moved is not None:
+        if key is None or self.barred is not None:
             return None
         return (
             f"fitladder launch {key.experiment_id} --phase {key.phase} --budget {key.thinking_budget_tokens}"
@@ -85,14 +85,14 @@ def experiment_status(house: House, registry: Registry, experiment_id: str) -> E
     if standing is not None and standing.begun:
         gos = _gos((*standing.bundles, *standing.preflights))
         status = _status(experiment, "root", standing.history, gos)
-        return replace(status, moved=_moved(standing.binding, standing.begun))
+        return replace(status, barred=_moved(standing.binding, standing.begun))
     found = load_bundles(house.data, experiment)
     if found is None:
         return _status(experiment, "nothing yet", (), {})
     audits = tuple(audit_bundle(bundle, experiment) for bundle in found.bundles)
     gos = _gos((*found.bundles, *found.preflights))
     status = _status(experiment, "data/bundles", outcomes(found, audits, experiment), gos)
-    return replace(status, moved=_moved(bind(experiment), [one.preflight for one in found.links]))
+    return replace(status, barred=_moved(bind(experiment), [one.preflight for one in found.links]))
 
 
 def _moved(binding: Binding, begun: Sequence[Preflight]) -> str | None:

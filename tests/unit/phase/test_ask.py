@@ -294,7 +294,7 @@ def test_after_decision_code_moved_nothing_is_asked_for_that_no_selection_could_
     assert "decision_code.ladder/select.py" in line
     assert f"fitladder new NAME --from {EXPERIMENT}" in line
     status = experiment_status(house, standing.registry, EXPERIMENT)
-    assert (status.next_command, status.moved) == (None, line)
+    assert (status.next_command, status.barred) == (None, line)
     assert decide(house, asked, filled(asked), now()).kind == "refused"
     assert kinds(made) == ["asked", "go", "asked", "refused"]
     assert made.generated() == ["probe@64"]
