@@ -285,7 +285,8 @@ def test_every_file_is_opened_where_an_audit_hook_sees_it(root: Path) -> None:
         "from fitladder.bundles.inventory import verify_root\n"
         "sys.addaudithook(lambda event, words: opened.append(str(words[0])) if event == 'open' else None)\n"
         "found = verify_root(Path(sys.argv[1]), sys.argv[2])\n"
-        "before = len(opened); found.bundles[0].columns(['stage1_token_ids']).token_lists('stage1_token_ids')\n"
+        "before, name = len(opened), 'stage1_token_ids'\n"
+        "assert found.bundles[0].columns([name]).token_lists(name)\n"
         "assert len(opened) == before\n"
         "print('\\n'.join(opened))\n"
     )
