@@ -209,3 +209,13 @@ def test_case_31_the_edge_of_each_ceiling() -> None:
     assert not shares(13, 2, 2, 48, LIMITS)[0].within
     assert shares(12, 2, 2, 48, LIMITS)[1].within
     assert not shares(12, 3, 2, 60, LIMITS)[1].within
+
+
+def test_the_count_of_a_wide_interval_is_written_beside_it_and_not_over_the_names() -> None:
+    few = termination_chart([RungShares("a", shares(2, 0, 0, 4, LIMITS))]).svg
+    none = termination_chart([RungShares("b", shares(0, 0, 0, 0, LIMITS))]).svg
+    for svg, count in ((few, "2/4 over"), (none, "0/0 over")):
+        placed = re.findall(r'text-anchor: (\w+)[^>]* x="([\d.]+)"[^>]*>([^<]+)<', svg)
+        at = {text: (anchor, float(x)) for anchor, x, text in placed}
+        assert at[count][0] == "start"
+        assert at["75 %"][1] < at[count][1] < float(re.findall(r'viewBox="0 0 ([\d.]+)', svg)[0]) - 45

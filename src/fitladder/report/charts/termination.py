@@ -33,6 +33,7 @@ STYLE_OF_SHARE = {
 }
 SHARE_WORDS = {"loops": "periodic loops", "unresolved": "unresolved contacts", "answer limit": "answer limit"}
 LABEL_CHARACTERS = 50
+LABEL_WIDTH = 0.28  # of the whole share axis: what `10/12 over` takes, and the space beside it
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,8 @@ def termination_chart(rungs: Sequence[RungShares]) -> Chart:
             ticks.append(y)
             labels.append(SHARE_WORDS[share.name])
             y -= 1
-    axes.set_xlim(0, 1.04)
+    ends = [share.high + LABEL_WIDTH for rung in rungs for share in rung.shares if not _is_label_left(share)]
+    axes.set_xlim(0, max([1.04, *ends]))
     axes.set_ylim(y + 0.4, 0.45)
     axes.set_yticks(ticks, labels)
     axes.set_xticks([0, 0.25, 0.5, 0.75, 1.0])
@@ -100,16 +102,20 @@ def _share_bar(axes: Axes, y: float, share: Share) -> None:
     axes.barh(y, rate, height=0.6, facecolor=PAPER, edgecolor=colour, hatch=hatch, linewidth=1.2)
     axes.plot([share.low, share.high], [y, y], color=INK, linewidth=1.6, marker="|", markersize=7)
     axes.plot([share.ceiling] * 2, [y - 0.42, y + 0.42], color=LIMIT, linewidth=2.8)
-    right = share.high > 0.72
+    left = _is_label_left(share)
     axes.text(
-        (share.low if right else max(share.high, share.ceiling)) + (-0.02 if right else 0.02),
+        (share.low if left else max(share.high, share.ceiling)) + (-0.02 if left else 0.02),
         y,
         f"{share.count}/{share.total}" + (" ok" if share.within else " over"),
-        ha="right" if right else "left",
+        ha="right" if left else "left",
         va="center",
         fontsize=9.5,
         bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 1.2},
     )
+
+
+def _is_label_left(share: Share) -> bool:
+    return share.high > 1 - LABEL_WIDTH and share.low > LABEL_WIDTH
 
 
 def _share_sentence(share: Share) -> str:
