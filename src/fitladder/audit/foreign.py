@@ -224,7 +224,8 @@ def _token_ids(value: Any, where: str, column: str) -> TokenIds:
         raise InputRefused(f"{where}: {column!r}", got=repr(value)[:80], need="a list of token ids")
     for item in value:
         if type(item) is not int or not 0 <= item <= MAX_TOKEN_ID:
-            raise InputRefused(f"{where}: {column!r} holds {item!r}", need="integers from 0 below 2**31")
+            got = repr(item)[:80]
+            raise InputRefused(f"{where}: {column!r} holds {got}", need="integers from 0 below 2**31")
     return np.array(value, dtype=np.int32)
 
 

@@ -85,18 +85,18 @@ def test_the_rule_is_the_callers(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 
 @pytest.mark.parametrize(
-    "options",
+    ("options", "named"),
     [
-        {"tail": 1},
-        {"tail": 8, "max_period": 5},
-        {"max_period": 0},
-        {"min_match": "1.5"},
-        {"min_match": "all"},
+        ({"tail": 1}, "--tail"),
+        ({"tail": 8, "max_period": 5}, "--max-period"),
+        ({"max_period": 0}, "--max-period"),
+        ({"min_match": "1.5"}, "--min-match"),
+        ({"min_match": "all"}, "--min-match"),
     ],
 )
-def test_rules_that_are_none(tmp_path: Path, options: Any) -> None:
+def test_rules_that_are_none(tmp_path: Path, options: Any, named: str) -> None:
     path = _write(tmp_path / "x.jsonl", [{"token_ids": [1]}])
-    with pytest.raises(UsageError, match="audit options"):
+    with pytest.raises(UsageError, match=f"^{named}"):
         audit(str(path), **options)
 
 
@@ -207,6 +207,13 @@ def test_ids_are_integers(tmp_path: Path, value: str) -> None:
     (tmp_path / "x.jsonl").write_text(f'{{"token_ids":{value}}}\n')
     with pytest.raises(InputRefused, match="line 1"):
         _ids(tmp_path / "x.jsonl")
+
+
+def test_a_refused_id_is_shown_in_short(tmp_path: Path) -> None:
+    _write(tmp_path / "x.jsonl", [{"token_ids": [list(range(1000))]}])
+    with pytest.raises(InputRefused, match=r"'token_ids' holds \[0, 1, 2, ") as refused:
+        _ids(tmp_path / "x.jsonl")
+    assert len(str(refused.value)) < 300
 
 
 def test_parquet_that_is_none_or_lacks_the_column(tmp_path: Path) -> None:
