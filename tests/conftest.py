@@ -16,6 +16,7 @@ TOGETHER = {  # by file, since the process that hands out tests knows no more of
         "tests/integration/test_approval_browser.py",
         "tests/integration/test_launch_and_phase.py",
         "tests/integration/test_rehearsal.py",
+        "tests/integration/test_two_hosts.py",
     },
     "engine": {
         "tests/conformance/test_simulate_live.py",
