@@ -68,6 +68,7 @@ def test_a_good_go_is_usable_and_says_that_its_name_is_only_asserted() -> None:
         ({"verdict": "NO-GO"}, "NO-GO", "GO"),
         ({"binding_sha256": "b" * 64}, "b" * 64, BINDING),
         ({"phase": "base"}, "base@49152", "probe@49152"),
+        ({"work_queue": "gpuhost"}, "work queue gpuhost", "work queue default"),
         ({"thinking_budget_tokens": 61440}, "probe@61440", "probe@49152"),
         (
             {"experiment_id": "qwen35_4b_verified_macro_capacity_fit_rerun"},

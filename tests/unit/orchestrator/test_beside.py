@@ -61,6 +61,27 @@ def test_case_24_each_pair_of_states(disk, runs, held, part) -> None:
     assert (found is None) if part is None else (part in str(found) and "calm-lynx" in str(found))
 
 
+@pytest.mark.parametrize(
+    ("disk", "one", "conflict", "elsewhere"),
+    [
+        ("not_run", run("COMPLETED"), None, "says Completed on queue default; no receipt of it is here yet"),
+        ("not_run", run("RUNNING"), None, "says Running"),
+        ("preflight_only", run("PENDING"), None, "says Pending"),
+        ("not_run", run("FAILED"), None, None),
+        ("not_run", run("COMPLETED", name="Delivered"), None, None),
+        ("complete", run("COMPLETED"), None, None),
+        ("complete", run("CRASHED"), "over a valid receipt", None),
+    ],
+)
+def test_without_the_root_a_run_elsewhere_contradicts_nothing(
+    disk: str, one: FlowRun, conflict: str | None, elsewhere: str | None
+) -> None:
+    found = OnDisk(KEY, disk, None if disk == "not_run" else GO)
+    [beside] = compare([found], [one], root_is_held=False, root_is_here=False)
+    for said, need in ((beside.conflict, conflict), (beside.elsewhere, elsewhere)):
+        assert (said is None) if need is None else need in str(said)
+
+
 def test_a_failed_runs_message_becomes_its_own_refusal_again() -> None:
     told = "Flow run encountered an exception: GateRefused: KV fit: got 24, need 12; see the plan"
     error = refusal_of(run("FAILED", message=told))
