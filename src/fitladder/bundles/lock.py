@@ -8,7 +8,7 @@ import fcntl
 import os
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ from fitladder.canonical import canonical_bytes, parse_json, parse_model
 from fitladder.errors import RootBusy
 from fitladder.protocol.experiment import Frozen
 
-__all__ = ["HeldLock", "Holder", "hold_lock", "lives_here", "this_holder"]
+__all__ = ["HeldLock", "Holder", "flocked", "hold_lock", "lives_here", "this_holder"]
 
 MAX_HOLDER_BYTES = 4096
 NAME_PATIENCE_S = 0.5  # between taking the lock and writing its name a holder needs some microseconds
@@ -80,12 +80,16 @@ def hold_lock(path: Path, purpose: str, *, flow_run_id: str | None = None) -> It
 
     The folder must exist. Two threads of one process exclude each other too.
     """
-    try:
-        descriptor = os.open(path, _OPEN, 0o644)
-    except OSError as failure:
-        raise RootBusy(f"{path}: no lock can be had", got=failure.strerror) from failure
-    try:
-        _take(path, descriptor)
+
+    def busy(descriptor: int) -> RootBusy:
+        return RootBusy(
+            f"{path} is held",
+            got=_name_of_holder(descriptor),
+            need="nobody else",
+            do="wait until it has ended, or ask whoever runs it",
+        )
+
+    with flocked(path, fcntl.LOCK_EX, busy) as descriptor:
         dead = _check_left_behind(path, descriptor)
         held = HeldLock(path, this_holder(purpose, flow_run_id), dead, descriptor)
         _write(descriptor, canonical_bytes(held.holder) + b"\n")
@@ -95,20 +99,30 @@ def hold_lock(path: Path, purpose: str, *, flow_run_id: str | None = None) -> It
         finally:
             held.descriptor = None
             os.ftruncate(descriptor, 0)  # given back: no name is left behind
+
+
+@contextmanager
+def flocked(path: Path, operation: int, busy: Callable[[int], RootBusy]) -> Iterator[int]:
+    """The descriptor of `path`, locked at once by `operation` (LOCK_EX or LOCK_SH) until the block ends.
+
+    Raises RootBusy: `busy` of the descriptor where the lock is held, else why none can be had.
+    """
+    try:
+        descriptor = os.open(path, _OPEN, 0o644)
+    except OSError as failure:
+        raise RootBusy(f"{path}: no lock can be had", got=failure.strerror) from failure
+    try:
+        _take(path, descriptor, operation, busy)
+        yield descriptor
     finally:
         os.close(descriptor)
 
 
-def _take(path: Path, descriptor: int) -> None:
+def _take(path: Path, descriptor: int, operation: int, busy: Callable[[int], RootBusy]) -> None:
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, operation | fcntl.LOCK_NB)
     except BlockingIOError as failure:
-        raise RootBusy(
-            f"{path} is held",
-            got=_name_of_holder(descriptor),
-            need="nobody else",
-            do="wait until it has ended, or ask whoever runs it",
-        ) from failure
+        raise busy(descriptor) from failure
     except OSError as failure:
         raise RootBusy(
             f"{path}: no lock can be had",

@@ -5,11 +5,11 @@ keeps its memory: the second of a phase and a rehearsal is refused.
 """
 
 import fcntl
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from fitladder.bundles.lock import flocked
 from fitladder.errors import RootBusy
 from fitladder.phase.holder import named_holder
 
@@ -20,26 +20,14 @@ __all__ = ["share_device"]
 def share_device(path: Path) -> Iterator[None]:
     """Share the device lock `path` with others that share it. Raises RootBusy naming the phase on it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
-    except OSError as failure:
-        raise RootBusy(f"{path}: no lock can be had", got=failure.strerror) from failure
-    try:
-        _share(descriptor, path)
-        yield
-    finally:
-        os.close(descriptor)
 
-
-def _share(descriptor: int, path: Path) -> None:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError as failure:
-        raise RootBusy(
+    def busy(_: int) -> RootBusy:
+        return RootBusy(
             f"{path} is held",
             got=named_holder(path) or "a holder without a name",
             need="no phase on the device",
             do="wait until it has ended; an engine beside it would take its memory",
-        ) from failure
-    except OSError as failure:
-        raise RootBusy(f"{path}: no lock can be had", got=failure.strerror) from failure
+        )
+
+    with flocked(path, fcntl.LOCK_SH, busy):
+        yield
