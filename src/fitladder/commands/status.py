@@ -131,12 +131,10 @@ def _print(
         else:
             typer.echo(f"{title}: no phase has run")
         for each in beside:
-            if each.conflict:
-                key = each.disk.key
-                typer.echo(f"  conflict: {key.phase}@{key.thinking_budget_tokens}: {each.conflict}")
-            if each.elsewhere:
-                key = each.disk.key
-                typer.echo(f"  elsewhere: {key.phase}@{key.thinking_budget_tokens}: {each.elsewhere}")
+            key = each.disk.key
+            for what, said in (("conflict", each.conflict), ("elsewhere", each.elsewhere)):
+                if said:
+                    typer.echo(f"  {what}: {key.phase}@{key.thinking_budget_tokens}: {said}")
         for conflict in wrong:
             typer.echo(f"  conflict: {conflict}")
         if one.barred:

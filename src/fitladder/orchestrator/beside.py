@@ -9,15 +9,17 @@ from pathlib import Path
 from typing import Literal
 
 from fitladder.approval.chain import chain_path, load_chain
+from fitladder.bundles.root import resolve_root
 from fitladder.errors import RootRefused
 from fitladder.orchestrator.approvals import audit_approvals
 from fitladder.orchestrator.rest import PrefectApi
 from fitladder.orchestrator.runs import FlowRun, flow_runs
 from fitladder.phase.holder import live_holder
 from fitladder.phase.house import House
-from fitladder.phase.standing import survey
 from fitladder.phase.status import ExperimentStatus
+from fitladder.protocol.experiment import Experiment
 from fitladder.protocol.key import BundleKey
+from fitladder.protocol.registry import load_registry
 
 __all__ = [
     "Beside",
@@ -138,14 +140,14 @@ def approval_conflicts(api: PrefectApi, house: House, status: ExperimentStatus) 
         ],
         phases=load_phase_runs(api, experiment_id),
         used=[phase.go_sha256 for phase in status.phases if phase.go_sha256],
-        is_whole=_root_here(house, experiment_id) is not None,
+        is_whole=_root_here(house, status.experiment) is not None,
     )
 
 
 def beside_status(api: PrefectApi, house: House, status: ExperimentStatus) -> tuple[Beside, ...]:
     """`compare` for everything that `fitladder status` shows of an experiment."""
     experiment_id = status.experiment.experiment_id
-    root = _root_here(house, experiment_id)
+    root = _root_here(house, status.experiment)
     return compare(
         [OnDisk(phase.key, phase.state, phase.go_sha256) for phase in status.phases],
         load_phase_runs(api, experiment_id),
@@ -154,8 +156,10 @@ def beside_status(api: PrefectApi, house: House, status: ExperimentStatus) -> tu
     )
 
 
-def _root_here(house: House, experiment_id: str) -> Path | None:
+def _root_here(house: House, experiment: Experiment) -> Path | None:
+    """Its path only: what lies in it was verified for the status that is shown."""
     try:
-        return survey(house, experiment_id).root
+        others = load_registry(house.params).experiments.values()
+        return resolve_root(experiment, house.environment, others=others)
     except RootRefused:
         return None  # a reader's laptop: nobody here can hold it
