@@ -9,7 +9,7 @@ from fitladder.canonical import parse_model, read_json, sha256_file
 from fitladder.errors import LineageError
 from fitladder.ladder.select import Selection
 from fitladder.lineage.places import selection_path, semantics_path
-from fitladder.lineage.stages.selection import load_selection
+from fitladder.lineage.stages.selection import NO_SELECTION, load_selection
 from fitladder.protocol.experiment import Experiment
 from fitladder.report.answered import check_answers
 from fitladder.report.recorded import NO_ROWS
@@ -17,8 +17,6 @@ from fitladder.report.view import Answers
 from fitladder.semantics.analyse import Ineligible, SemanticReport
 
 __all__ = ["load_answers"]
-
-NONE_YET = "no selection yet"  # as semantics@X writes it
 
 
 def load_answers(data_dir: Path, experiment: Experiment, *, is_recorded: bool) -> Answers | None:
@@ -77,5 +75,5 @@ def load_answers(data_dir: Path, experiment: Experiment, *, is_recorded: bool) -
 def _reason_due(selection: Selection | None) -> str:
     """Nothing was read because nothing was selected, in the selection's words."""
     if selection is None:
-        return NONE_YET
+        return NO_SELECTION
     return "answers read" if selection.passed else selection.reason

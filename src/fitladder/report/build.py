@@ -23,6 +23,7 @@ from fitladder.protocol.binding import bind
 from fitladder.protocol.experiment import Experiment
 from fitladder.protocol.key import BundleKey
 from fitladder.protocol.registry import Registry
+from fitladder.report.again import check_same
 from fitladder.report.answers import load_answers
 from fitladder.report.approvals import approval_lines, approvals_note
 from fitladder.report.compared import diagnostic_rows, phase_rows
@@ -184,16 +185,8 @@ def _selection(
             need=position.reason if position else "an audit of every bundle",
             do=f"run `fitladder lineage pull {experiment.experiment_id}`",
         )
-    again = select(experiment, ladder)
-    for name in type(again).model_fields:
-        if getattr(found, name) != getattr(again, name):
-            rungs = name == "rungs"  # too long for a line
-            raise LineageError(
-                f"{path}: {name}" + (" are not those of the bundles" if rungs else ""),
-                got=None if rungs else getattr(found, name),
-                need=None if rungs else getattr(again, name),
-                do=f"run `fitladder lineage pull {experiment.experiment_id}`",
-            )
+    do = f"run `fitladder lineage pull {experiment.experiment_id}`"
+    check_same(found, select(experiment, ladder), path, long="rungs", of="bundles", do=do)
     return Selection(
         found.passed, found.selected, sha256_file(path), f"{found.reason[0].upper()}{found.reason[1:]}."
     )

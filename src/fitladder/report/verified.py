@@ -18,6 +18,7 @@ from fitladder.lineage.audits import audit_bundle
 from fitladder.lineage.places import audit_path
 from fitladder.protocol.experiment import PHASES, Experiment, Phase
 from fitladder.protocol.key import BundleKey
+from fitladder.report.again import check_same
 from fitladder.report.shares import share_of_rate
 from fitladder.report.view import (
     Attempt,
@@ -203,16 +204,8 @@ def _audit(data_dir: Path, experiment: Experiment, bundle: VerifiedBundle) -> Te
         return None
     recorded = parse_model(TerminationAudit, read_json(path), where=str(path), error=LineageError)
     again = audit_bundle(bundle, experiment)
-    for name in TerminationAudit.model_fields:
-        got, need = getattr(recorded, name), getattr(again, name)
-        if got != need:
-            rows = name == "rows"  # too long for a line
-            raise LineageError(
-                f"{path}: {name}" + (" are not those of the bundle" if rows else ""),
-                got=None if rows else got,
-                need=None if rows else need,
-                do=f"the bundle gives another audit: run `fitladder stage audit {bundle.key.experiment_id}`",
-            )
+    do = f"the bundle gives another audit: run `fitladder stage audit {bundle.key.experiment_id}`"
+    check_same(recorded, again, path, long="rows", of="bundle", do=do)
     return recorded
 
 

@@ -25,7 +25,9 @@ from fitladder.protocol.binding import bind, moved
 from fitladder.protocol.experiment import Experiment
 from fitladder.protocol.registry import Registry
 
-__all__ = ["check_whole_binding", "load_selection", "make_selection", "recomputed_history"]
+__all__ = ["NO_SELECTION", "check_whole_binding", "load_selection", "make_selection", "recomputed_history"]
+
+NO_SELECTION = "no selection yet"  # why no answer is read
 
 
 def make_selection(registry: Registry, experiment_id: str, data_dir: Path) -> str:

@@ -16,7 +16,7 @@ from fitladder.ladder.select import Selection, finalise
 from fitladder.lineage.load import load_bundles
 from fitladder.lineage.outputs import write_file
 from fitladder.lineage.places import selection_path, semantics_path
-from fitladder.lineage.stages.selection import load_selection, recomputed_history
+from fitladder.lineage.stages.selection import NO_SELECTION, load_selection, recomputed_history
 from fitladder.macros.files import TaskInputs, parse_hidden, parse_inputs
 from fitladder.macros.tasks import HiddenTasks
 from fitladder.phase.house import House
@@ -65,7 +65,7 @@ def _analyse(
     experiment: Experiment, selection: Selection | None, data_dir: Path
 ) -> SemanticReport | Ineligible:
     if selection is None or selection.selected is None:
-        return Ineligible(reason=selection.reason if selection else "no selection yet")
+        return Ineligible(reason=selection.reason if selection else NO_SELECTION)
 
     def open_half() -> TaskInputs:
         return parse_inputs(
