@@ -82,12 +82,13 @@ def phase(  # noqa: PLR0917 - a deployment's parameters are given by name
     `hands_on`: start a lineage run for the new receipt.
     """
     key = BundleKey(experiment_id=experiment, thinking_budget_tokens=budget, phase=phase)
-    run.adopt(house_here(), experiment, approvals)
+    house = house_here()
+    run.adopt(house, experiment, approvals)
     if not run_now:
         return Completed(name="Delivered", message=f"{key} waits for the agent's window")
     receipt, made_now = run_phase(key, go_sha256)
     if hands_on:
-        hand_on(house_here(), receipt)
+        hand_on(house, receipt)
     name = None if made_now else "AlreadyDone"
     return Completed(name=name, message=f"{key}: {receipt.rows} samples, receipt of GO {go_sha256[:12]}")
 

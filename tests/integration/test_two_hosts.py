@@ -20,8 +20,8 @@ from fitladder.approval.chain import chain_path, load_chain
 from fitladder.bundles.layout import place_of
 from fitladder.orchestrator.processes import Child, end_all, start
 from fitladder.orchestrator.runs import FlowRun, create_run
-from fitladder.orchestrator.setup import GPU_POOL, claim_queue
-from fitladder.phase.house import DEFAULT_QUEUE
+from fitladder.orchestrator.setup import GPU_POOL, claim_queue, ensure_device
+from fitladder.protocol.queue import DEFAULT_QUEUE
 
 pytestmark = pytest.mark.server
 QUEUE = "gpuhost"
@@ -162,6 +162,34 @@ def test_a_checkout_that_binds_otherwise_is_refused_before_anybody_is_asked(host
     assert "the requester's checkout is not this host's" in done.stderr
     chain = chain_path(hosts.prefect.checkout.house().approvals, experiment)
     assert load_chain(chain, experiment) == ()
+
+
+def test_a_second_device_raises_its_host_s_limit_once_and_a_raised_one_stays(hosts: Hosts) -> None:
+    api = hosts.prefect.api
+
+    def limit(path: str) -> int:
+        return int(api.read(f"/work_pools/{GPU_POOL}{path}")["concurrency_limit"])
+
+    before = limit("")
+    for device in ("gpu-0", "gpu-1", "gpu-1"):
+        ensure_device(api, "third", device)
+    assert (limit("/queues/third"), limit("")) == (2, before + 2)
+    assert (
+        api.request("PATCH", f"/work_pools/{GPU_POOL}/queues/third", {"concurrency_limit": 3}).status == 204
+    )
+    ensure_device(api, "third")
+    ensure_device(api)
+    assert (limit("/queues/third"), limit("")) == (3, before + 3)
+
+
+def test_each_host_has_a_window_of_its_own(hosts: Hosts) -> None:
+    own = hosts.prefect.api.read(f"/deployments/name/scheduled-phase/scheduled-phase-{QUEUE}")
+    first = hosts.prefect.api.read("/deployments/name/scheduled-phase/scheduled-phase")
+    assert (own["work_queue_name"], first["work_queue_name"]) == (QUEUE, "default")
+    assert [one["schedule"] for one in own["schedules"]] == [one["schedule"] for one in first["schedules"]]
+    assert own["entrypoint"] == first["entrypoint"] == "flows/phase.py:scheduled_phase"
+    due = hosts.prefect.tick(after_s=0.0, deployment=f"scheduled-phase-{QUEUE}")
+    assert hosts.prefect.wait(due).state_name == "Idle"
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,8 @@ from fitladder.orchestrator.setup import (
 )
 from fitladder.phase.ask import decide, open_ask
 from fitladder.phase.dispatch import check_ready
-from fitladder.phase.house import DEFAULT_QUEUE, House
+from fitladder.phase.house import House
+from fitladder.protocol.queue import DEFAULT_QUEUE
 
 EXPERIMENTS = 24
 OWNER = "olga"  # owns the GPU pool; asks for nearly everything, so that only one launch needs her hand-off
@@ -187,10 +188,10 @@ class Prefect:
         }
         return create_run(self.api, "launch/launch", parameters | more)
 
-    def tick(self, *, after_s: float) -> FlowRun:
+    def tick(self, *, after_s: float, deployment: str = "scheduled-phase") -> FlowRun:
         """A tick of the schedule, so many seconds from now."""
         due = (datetime.now(UTC) + timedelta(seconds=after_s)).isoformat()
-        found = self.api.read("/deployments/name/scheduled-phase/scheduled-phase")
+        found = self.api.read(f"/deployments/name/scheduled-phase/{deployment}")
         state = {"type": "SCHEDULED", "state_details": {"scheduled_time": due}}
         answer = self.api.request(
             "POST", f"/deployments/{found['id']}/create_flow_run", {"parameters": {}, "state": state}

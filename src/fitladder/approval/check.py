@@ -17,6 +17,7 @@ from fitladder.approval.signature import check_signature
 from fitladder.errors import GoRefused
 from fitladder.protocol.experiment import Experiment
 from fitladder.protocol.key import BundleKey
+from fitladder.protocol.queue import DEFAULT_QUEUE
 from fitladder.protocol.registry import Registry, Reviewer
 
 __all__ = [
@@ -59,7 +60,7 @@ class Situation:
     registry: Registry
     used_go_sha256s: frozenset[str]  # every GO that some preflight names
     resumes_sha256: str | None = None  # preflight of the interrupted attempt that would be followed now
-    work_queue: str = "default"  # the one that this host serves
+    work_queue: str = DEFAULT_QUEUE  # the one that this host serves
 
 
 def _check_about(go: Go | Handoff, here: Situation) -> None:

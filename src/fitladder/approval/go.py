@@ -12,6 +12,7 @@ from fitladder.approval.clock import Utc, parse_utc
 from fitladder.canonical import canonical_sha256
 from fitladder.protocol.experiment import Frozen, Identifier, Phase, Sha256
 from fitladder.protocol.key import BundleKey
+from fitladder.protocol.queue import DEFAULT_QUEUE, WorkQueue
 
 __all__ = ["CHECKLIST", "Ask", "Closing", "Go", "Handoff", "Person", "Verdict"]
 
@@ -39,9 +40,7 @@ class _About(Frozen):
     thinking_budget_tokens: Annotated[int, Field(gt=0)]
     phase: Phase
     resumes_sha256: Sha256 | None = None  # preflight of the interrupted attempt that is begun again
-    work_queue: Annotated[str, Field(min_length=1, max_length=80)] = (
-        "default"  # of the host that has the root
-    )
+    work_queue: WorkQueue = DEFAULT_QUEUE  # of the host that has the root
 
     @property
     def key(self) -> BundleKey:

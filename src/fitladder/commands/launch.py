@@ -12,7 +12,7 @@ from fitladder.orchestrator.following import follow, refusal_of
 from fitladder.orchestrator.rest import PrefectApi, api_from_environment
 from fitladder.orchestrator.runs import create_run
 from fitladder.orchestrator.setup import CPU_POOL, queue_names
-from fitladder.phase.house import DEFAULT_QUEUE, QUEUE, house_here
+from fitladder.phase.house import QUEUE, house_here
 from fitladder.protocol.binding import bind
 from fitladder.protocol.experiment import PHASES, Experiment
 from fitladder.protocol.registry import check_rung, load_registry
@@ -52,7 +52,7 @@ def launch(
     _check_open(registry.experiment(experiment))
     api = api_from_environment(house.environment)
     api.check_up()
-    to = queue or DEFAULT_QUEUE
+    to = queue or house.queue
     _check_served(api, to)
     run = create_run(
         api,

@@ -9,7 +9,7 @@ from typing import Any
 
 from fitladder.errors import EnvironmentNotReady, GoRefused
 from fitladder.orchestrator.rest import PrefectApi
-from fitladder.phase.house import DEFAULT_QUEUE
+from fitladder.protocol.queue import DEFAULT_QUEUE
 
 __all__ = [
     "FINAL",

@@ -12,7 +12,8 @@ from typing import Any
 
 from fitladder.errors import EnvironmentNotReady, UsageError
 from fitladder.orchestrator.rest import PrefectApi
-from fitladder.phase.house import DEFAULT_DEVICE, DEFAULT_QUEUE, slot_of
+from fitladder.phase.house import DEFAULT_DEVICE, slot_of
+from fitladder.protocol.queue import DEFAULT_QUEUE
 
 __all__ = [
     "CPU_POOL",

@@ -11,16 +11,16 @@ from pathlib import Path
 
 from fitladder.engine.lock import engine_lock
 from fitladder.engine.process import engine_command
+from fitladder.protocol.queue import DEFAULT_QUEUE
 from fitladder.protocol.settings import Engine, Model
 
-__all__ = ["DEFAULT_DEVICE", "DEFAULT_QUEUE", "DEVICE", "QUEUE", "House", "house_here", "slot_of"]
+__all__ = ["DEFAULT_DEVICE", "DEVICE", "QUEUE", "House", "house_here", "slot_of"]
 
 ENGINE_COMMAND = "FITLADDER_ENGINE_COMMAND"  # another engine; every preflight of it says so
 ENGINE_PYTHON = "FITLADDER_ENGINE_PYTHON"
 DEVICE = "FITLADDER_GPU_SLOT"  # set by `fitladder agent`: the device that this process may use
 QUEUE = "FITLADDER_QUEUE"  # this host's work queue on a server that several hosts share
 DEFAULT_DEVICE = "gpu-0"
-DEFAULT_QUEUE = "default"  # as Prefect names the first queue of a pool
 
 
 def slot_of(queue: str, device: str) -> str:
