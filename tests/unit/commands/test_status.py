@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 import pytest
-from scripted.house import EXPERIMENT, approve, key_of, make_house, run_whole_phase
+from scripted.house import EXPERIMENT, ScriptedHouse, approve, key_of, make_house, run_whole_phase
 
 from fitladder import cli
 
@@ -53,6 +53,28 @@ def test_the_table_names_the_receipt(
     assert "complete, rejected" in out
 
 
+def _house_of_two(folder: Path) -> ScriptedHouse:
+    """One experiment with a complete probe, and another that never began; to be registered."""
+    made = make_house(folder / "checkout")
+    probe = key_of("probe", 64)
+    run_whole_phase(made.house(), probe, approve(made.house(), probe))
+    other = {**made.section, "artifacts": {**made.section["artifacts"], "environment_override": "OTHER_ROOT"}}
+    made.document["experiments"]["other_experiment"] = other
+    return made
+
+
+def _run_status(monkeypatch: pytest.MonkeyPatch, made: ScriptedHouse, words: tuple[str, ...]) -> object:
+    """`fitladder status` in that checkout, without a server; returns its exit code."""
+    for name, value in made.environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    monkeypatch.chdir(made.folder)
+    monkeypatch.setattr("sys.argv", ["fitladder", "status", *words])
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    return stop.value.code
+
+
 @pytest.mark.parametrize(("words", "code"), [((), 0), (("--check",), 3), (("--json",), 0)])
 def test_a_foreign_experiment_hides_no_other(
     monkeypatch: pytest.MonkeyPatch,
@@ -61,22 +83,12 @@ def test_a_foreign_experiment_hides_no_other(
     words: tuple[str, ...],
     code: int,
 ) -> None:
-    made = make_house(tmp_path / "checkout")
-    probe = key_of("probe", 64)
-    run_whole_phase(made.house(), probe, approve(made.house(), probe))
-    other = {**made.section, "artifacts": {**made.section["artifacts"], "environment_override": "OTHER_ROOT"}}
-    made.document["experiments"]["other_experiment"] = other
+    made = _house_of_two(tmp_path)
     made.section["sampling"] = {**made.section["sampling"], "top_k": 21}
     made.register()
-    for name, value in made.environment.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.delenv("PREFECT_API_URL", raising=False)
-    monkeypatch.chdir(made.folder)
-    monkeypatch.setattr("sys.argv", ["fitladder", "status", *words])
-    with pytest.raises(SystemExit) as stop:
-        cli.main()
+    stopped = _run_status(monkeypatch, made, words)
     out = capsys.readouterr().out
-    assert stop.value.code == code
+    assert stopped == code
     assert "section.sampling.top_k" in out
     assert f"fitladder new NAME --from {EXPERIMENT}" in out
     if "--json" in words:
@@ -95,25 +107,15 @@ def test_a_broken_experiment_hides_no_other_and_the_exit_code_says_so(
     tmp_path: Path,
     words: tuple[str, ...],
 ) -> None:
-    made = make_house(tmp_path / "checkout")
-    probe = key_of("probe", 64)
-    run_whole_phase(made.house(), probe, approve(made.house(), probe))
-    other = {**made.section, "artifacts": {**made.section["artifacts"], "environment_override": "OTHER_ROOT"}}
-    made.document["experiments"]["other_experiment"] = other
+    made = _house_of_two(tmp_path)
     made.register()
     samples = next(Path(made.root).rglob("samples.parquet"))
     flipped = bytearray(samples.read_bytes())
     flipped[100] ^= 1
     samples.write_bytes(flipped)
-    for name, value in made.environment.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.delenv("PREFECT_API_URL", raising=False)
-    monkeypatch.chdir(made.folder)
-    monkeypatch.setattr("sys.argv", ["fitladder", "status", *words])
-    with pytest.raises(SystemExit) as stop:
-        cli.main()
+    stopped = _run_status(monkeypatch, made, words)
     said = capsys.readouterr()
-    assert stop.value.code == 6
+    assert stopped == 6
     assert said.err.count("\n") == 1
     assert "samples.parquet: SHA-256" in said.err
     if words:
