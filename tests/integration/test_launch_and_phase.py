@@ -284,6 +284,9 @@ def test_edited_or_shortened_approvals_contradict_what_was_dispatched(stage: Sta
     gone = audit_approvals(chain[:-1], **runs)
     assert f"the GO {runs['used'][0]} of a preflight is not in the approvals" in gone
     assert any("got nothing" in one for one in gone)
+    late_copy = {**runs, "used": [], "is_whole": False}  # a reader's, whose last line is on its way
+    assert audit_approvals(chain[:-1], **late_copy) == audit_approvals((), **late_copy) == ()
+    assert edited in audit_approvals((*chain[:-1], late), **late_copy)
     turned = chain[-1].model_copy(update={"kind": "no_go"})
     assert any(
         "ended as Completed, but the approvals say no_go" in x for x in audit_approvals((turned,), **runs)
