@@ -95,9 +95,10 @@ def _sent(hosts: Hosts, experiment: str, *words: str) -> FlowRun:
 def test_two_hosts_run_two_experiments_at_once_each_where_its_root_is(hosts: Hosts) -> None:
     prefect, here, there = hosts.prefect, hosts.prefect.case(), hosts.prefect.case()
     for checkout in (prefect.checkout, hosts.other):
-        checkout.script(outcomes=["close:20"], delay_s=5.0)
-    prefect.approve(_sent(hosts, there, f"--queue={QUEUE}"))
-    prefect.approve(prefect.launch(here))
+        checkout.script(outcomes=["close:20"], delay_s=8.0)
+    launches = prefect.launch(here), _sent(hosts, there, f"--queue={QUEUE}")
+    for waiting in map(prefect.suspended, launches):  # both wait, so that both GOs come at once
+        prefect.approve(waiting)
     deadline = time.monotonic() + 60
     while not (prefect.generated(here) and any(there in line for line in hosts.other.lines())):
         assert time.monotonic() < deadline, "the two never generated"
