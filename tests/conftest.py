@@ -13,6 +13,7 @@ from xdist.scheduler import LoadScopeScheduling
 TOGETHER = {  # by file, since the process that hands out tests knows no more of them
     "server": {
         "tests/faults/test_prefect_faults.py",
+        "tests/faults/test_resume.py",
         "tests/integration/test_approval_browser.py",
         "tests/integration/test_launch_and_phase.py",
         "tests/integration/test_rehearsal.py",

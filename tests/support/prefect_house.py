@@ -137,7 +137,7 @@ class Prefect:
         """Kill the server without a word and start it again on its database."""
         self.server.process.kill()
         self.server.end(10.0)
-        self.server, self.api = start_server(self.home, self.port, os.environ)
+        self.server, self.api = start_server(self.checkout.house(), self.home, self.port)
         wait_healthy(self.server, self.api)
 
     def need(self, *names: str) -> None:
@@ -313,7 +313,7 @@ def open_prefect(folder: Path) -> Iterator[Prefect]:
     home.mkdir()
     checkout = make_checkout(folder / "checkout")
     port = free_port()
-    server, api = start_server(home, port, os.environ)
+    server, api = start_server(checkout.house(), home, port)
     shared = Prefect(checkout, home, port, server, api)
     try:
         wait_healthy(server, api)

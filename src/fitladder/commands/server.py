@@ -43,7 +43,7 @@ def server(
         )
     home = Path(house.environment.get("PREFECT_HOME") or house.folder / ".prefect")
     home.mkdir(parents=True, exist_ok=True)
-    child, api = start_server(home, port, house.environment, host=host)
+    child, api = start_server(house, home, port, host=host)
     try:
         wait_healthy(child, api)
         ensure_launches(api)

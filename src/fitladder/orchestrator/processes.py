@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 
 from fitladder.errors import EnvironmentNotReady, UsageError
@@ -22,6 +23,7 @@ from fitladder.orchestrator.rest import PrefectApi
 from fitladder.phase.house import DEVICE, QUEUE, House
 
 __all__ = [
+    "PREFECT_VERSION",
     "Child",
     "end_all",
     "free_port",
@@ -38,6 +40,7 @@ __all__ = [
 
 SERVER_PATIENCE_S = 90.0
 LAST_PORT = 65_535
+PREFECT_VERSION = "3.9.1"  # whose resume route flows/server.py was read and measured for
 PR_SET_PDEATHSIG = 1
 SERVER_SETTINGS = {
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
@@ -185,9 +188,28 @@ def worker_environment(house: House, api: PrefectApi, *, work_pool: str) -> dict
     return {**WORKER_SETTINGS, **house.environment, **settings}
 
 
-def start_server(
-    home: Path, port: int, environment: Mapping[str, str], *, host: str = "127.0.0.1"
-) -> tuple[Child, PrefectApi]:
+def check_prefect() -> None:
+    """Raises EnvironmentNotReady where the installed Prefect is not the one that flows/server.py mends."""
+    try:
+        found = metadata.version("prefect")
+    except metadata.PackageNotFoundError:
+        found = "none"
+    if found != PREFECT_VERSION:
+        raise EnvironmentNotReady(
+            "the server's resume route is mended for one version of Prefect",
+            got=found,
+            need=PREFECT_VERSION,
+            do="install what locks/orchestrate.txt names: `make setup`",
+        )
+
+
+def server_command(house: House, host: str, port: int) -> list[str]:
+    """Command line of the checkout's own server, by path: it runs where Prefect finds no settings file."""
+    program = house.folder / "flows" / "server.py"
+    return [sys.executable, "-P", str(program), "--host", host, "--port", str(port)]
+
+
+def start_server(house: House, home: Path, port: int, *, host: str = "127.0.0.1") -> tuple[Child, PrefectApi]:
     """Start a server; `wait_healthy` tells when it answers. Raises EnvironmentNotReady."""
     if not 1 <= port <= LAST_PORT:
         raise UsageError("port", got=port, need=f"1 to {LAST_PORT}")
@@ -203,10 +225,12 @@ def start_server(
                 got=error.strerror,
                 do="name another one, or stop who uses it",
             ) from error
-    command = [sys.executable, "-m", "prefect", "server", "start", "--host", host, "--port", str(port)]
-    child = start("Prefect server", command, server_environment(environment, home), home / "server.log", home)
+    check_prefect()
+    environment = server_environment(house.environment, home)
+    command = server_command(house, host, port)
+    child = start("Prefect server", command, environment, home / "server.log", home)
     reach = "127.0.0.1" if host == "0.0.0.0" else host
-    return child, PrefectApi(f"http://{reach}:{port}/api", environment.get("PREFECT_API_AUTH_STRING"))
+    return child, PrefectApi(f"http://{reach}:{port}/api", house.environment.get("PREFECT_API_AUTH_STRING"))
 
 
 def wait_healthy(child: Child, api: PrefectApi) -> None:

@@ -110,7 +110,7 @@ def open_session(
                 tell(f"closed {closed.run.flow} {closed.run.name}: {closed.state_name}: {closed.why}")
         else:
             home.mkdir(parents=True, exist_ok=True)
-            server, api = start_server(home, port or free_port(), house.environment)
+            server, api = start_server(house, home, port or free_port())
             stack.callback(server.end, END_PATIENCE_S)
             children.append(server)
             wait_healthy(server, api)

@@ -1,5 +1,6 @@
 """Children that a program starts hear it, whatever its shell did to it, and all end when they are told to."""
 
+import re
 import signal
 import socket
 import sys
@@ -10,7 +11,15 @@ from pathlib import Path
 import pytest
 
 from fitladder.errors import EnvironmentNotReady, FitladderError, UsageError
-from fitladder.orchestrator.processes import Child, end_all, start, start_server
+from fitladder.orchestrator.processes import (
+    PREFECT_VERSION,
+    Child,
+    end_all,
+    free_port,
+    start,
+    start_server,
+)
+from fitladder.phase.house import House
 
 # As Prefect's worker does: SIGTERM becomes a SIGINT for itself, and only that one ends it.
 WORKER = """
@@ -64,7 +73,7 @@ def test_a_taken_port_is_said_before_anything_starts(tmp_path: Path) -> None:
         holder.bind(("127.0.0.1", 0))
         holder.listen()
         with pytest.raises(EnvironmentNotReady, match="is taken"):
-            start_server(tmp_path, holder.getsockname()[1], {})
+            start_server(House(tmp_path, {}), tmp_path, holder.getsockname()[1])
     assert not any(tmp_path.iterdir())
 
 
@@ -80,5 +89,24 @@ def test_a_place_that_is_none(
     tmp_path: Path, port: int, host: str, kind: type[FitladderError], message: str
 ) -> None:
     with pytest.raises(kind, match=message):
-        start_server(tmp_path, port, {}, host=host)
+        start_server(House(tmp_path, {}), tmp_path, port, host=host)
     assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("version", ["3.9.0", "3.9.2", "3.10.0"])
+def test_another_prefect_than_the_mended_one_is_refused_before_anything_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
+    installed = tmp_path / "site" / f"prefect-{version}.dist-info"
+    installed.mkdir(parents=True)
+    (installed / "METADATA").write_text(f"Metadata-Version: 2.1\nName: prefect\nVersion: {version}\n")
+    monkeypatch.syspath_prepend(installed.parent)
+    home = tmp_path / "home"
+    with pytest.raises(EnvironmentNotReady, match=f"one version of Prefect: got {version}, need 3.9.1; "):
+        start_server(House(tmp_path, {}), home, free_port())
+    assert not home.exists()
+
+
+def test_the_mended_prefect_is_the_one_that_is_locked() -> None:
+    pins = (Path(__file__).parents[3] / "locks" / "orchestrate.txt").read_text()
+    assert re.findall(r"(?m)^prefect==(\S+)", pins) == [PREFECT_VERSION]
