@@ -1,4 +1,4 @@
-"""KV-cache fit: can every active sequence stay resident at its longest?
+"""KV-cache fit of a phase on the live pool, every active sequence at its longest.
 
 A preempted sequence is recomputed in another batch, so a run that does not fit is another experiment.
 Pure: it sees only numbers that a live engine reported at this start; no figure of an earlier one counts.
@@ -9,17 +9,13 @@ from fitladder.errors import GateRefused
 from fitladder.gates.record import GateRecord
 from fitladder.protocol.capacity import (
     BlockFit,
-    TokenFit,
-    block_rule,
     blocks_per_sequence,
     check_concurrency,
     kv_tokens_for_blocks,
-    largest_width_by_blocks,
-    largest_width_by_tokens,
     longest_sequence_tokens,
-    token_rule,
 )
 from fitladder.protocol.experiment import Experiment, Phase, Rung
+from fitladder.protocol.kv_rule import KvFit, KvPool, decide_kv_fit
 
 __all__ = ["check_kv_fit"]
 
@@ -30,10 +26,10 @@ POLICY = "preemption-free admission; a sequence waits until its longest fits"
 def check_kv_fit(
     experiment: Experiment, rung: Rung, phase: Phase, facts: EngineFacts, longest_prompt_tokens: int
 ) -> GateRecord:
-    """Both fit rules on the live pool; `experiment.kv_rule` says which decide.
+    """Record of the fit by the registered rule (protocol/kv_rule.py), on what the built engine reported.
 
     Width is min(records * K, max_num_seqs). Under spaced admission the pool must hold one longest sequence,
-    and admission, not width, keeps it free of preemption. Raises GateRefused with both figures.
+    and admission, not width, keeps it free of preemption. Raises GateRefused with demand, pool and widest.
     """
     if facts.block_size_tokens is None:
         raise GateRefused(
@@ -48,30 +44,34 @@ def check_kv_fit(
     )
     spaced = experiment.engine.admission == "spaced"
     active = min(experiment.records_per_arm * experiment.k(phase), rung.max_num_seqs)
-    resident = 1 if spaced else active
-    block, groups, usable = facts.block_size_tokens, facts.mamba_groups, facts.num_blocks - facts.null_blocks
-    by_tokens = token_rule(longest, block, resident, facts.kv_cache_size_tokens)
-    by_blocks = block_rule(longest, block, groups, resident, usable)
+    block, groups = facts.block_size_tokens, facts.mamba_groups
+    pool = KvPool(block, groups, facts.kv_cache_size_tokens, facts.num_blocks, facts.null_blocks)
+    fit = decide_kv_fit(
+        pool,
+        rule=experiment.kv_rule,
+        spaced=spaced,
+        longest_sequence_tokens=longest,
+        active_sequences=active,
+    )
     implied = kv_tokens_for_blocks(
         facts.num_blocks,
         blocks_per_sequence(facts.max_model_len_tokens, block, groups),
         facts.max_model_len_tokens,
     )
-    widest = largest_width_by_tokens(longest, block, facts.kv_cache_size_tokens)
-    if experiment.kv_rule == "both":
-        widest = min(widest, largest_width_by_blocks(longest, block, groups, usable))
-    if not by_tokens.fits:
-        raise _refused_tokens(by_tokens, resident, facts, widest)
-    if experiment.kv_rule == "both":
-        if implied != facts.kv_cache_size_tokens:
-            raise GateRefused(
-                "the engine's capacity figures are inconsistent",
-                got=f"{facts.kv_cache_size_tokens} KV tokens beside {facts.num_blocks} blocks of {block}",
-                need=f"{implied} KV tokens for those blocks and {groups} Mamba groups",
-                do="the block rule cannot be trusted on this model's cache layout",
-            )
-        if not by_blocks.fits:
-            raise _refused_blocks(by_blocks, resident, usable, widest)
+    if fit.verdict == "short_of_tokens":
+        raise _refused_tokens(fit, facts)
+    if experiment.kv_rule != "token" and implied != facts.kv_cache_size_tokens:
+        raise GateRefused(
+            "the engine's capacity figures are inconsistent",
+            got=f"{facts.kv_cache_size_tokens} KV tokens beside {facts.num_blocks} blocks of {block}",
+            need=f"{implied} KV tokens for those blocks and {groups} Mamba groups",
+            do="the block rule cannot be trusted on this model's cache layout",
+        )
+    blocks = fit.blocks
+    if blocks is None or fit.deciding_blocks is None:
+        raise GateRefused("no fit can be shown: the engine reports no blocks", need="num_blocks in its facts")
+    if fit.verdict != "fits":
+        raise _refused_blocks(fit, fit.deciding_blocks)
     return GateRecord(
         name="kv_fit",
         numbers={
@@ -80,25 +80,25 @@ def check_kv_fit(
             "policy": POLICY if spaced else None,
             "worst_case_width_checked": not spaced,
             "active_sequences": active,
-            "resident_sequences_checked": resident,
+            "resident_sequences_checked": fit.resident_sequences,
             "longest_sequence_tokens": longest,
             "block_size_tokens": block,
-            "rounded_tokens_per_sequence": by_tokens.rounded_tokens_per_sequence,
+            "rounded_tokens_per_sequence": fit.tokens.rounded_tokens_per_sequence,
             "kv_cache_size_tokens": facts.kv_cache_size_tokens,
-            "required_tokens": by_tokens.required_tokens,
-            "margin_tokens": by_tokens.margin_tokens,
-            "token_rule_fits": by_tokens.fits,
+            "required_tokens": fit.tokens.required_tokens,
+            "margin_tokens": fit.tokens.margin_tokens,
+            "token_rule_fits": fit.tokens.fits,
             "num_blocks": facts.num_blocks,
             "null_blocks": facts.null_blocks,
             "mamba_groups": groups,
-            "usable_blocks": usable,
-            "blocks_per_sequence": by_blocks.blocks_per_sequence,
-            "required_blocks": by_blocks.required_blocks,
-            "margin_blocks": by_blocks.margin_blocks,
-            "block_rule_fits": by_blocks.fits,
+            "usable_blocks": fit.usable_blocks,
+            "blocks_per_sequence": blocks.blocks_per_sequence,
+            "required_blocks": blocks.required_blocks,
+            "margin_blocks": blocks.margin_blocks,
+            "block_rule_fits": blocks.fits,
             "kv_tokens_of_those_blocks": implied,
             "max_concurrency": facts.max_concurrency,
-            "largest_width": widest,
+            "largest_width": fit.widest,
         },
     )
 
@@ -118,25 +118,26 @@ def _check_concurrency(facts: EngineFacts) -> None:
     )
 
 
-def _refused_tokens(fit: TokenFit, resident: int, facts: EngineFacts, widest: int) -> GateRefused:
+def _refused_tokens(fit: KvFit, facts: EngineFacts) -> GateRefused:
+    tokens = fit.tokens
     return GateRefused(
-        f"the KV cache is too small by {-fit.margin_tokens} tokens",
+        f"the KV cache is too small by {-tokens.margin_tokens} tokens",
         got=f"{facts.kv_cache_size_tokens} KV tokens",
-        need=f"{resident} x {fit.rounded_tokens_per_sequence} = {fit.required_tokens}",
-        do=_advice(widest),
+        need=f"{fit.resident_sequences} x {tokens.rounded_tokens_per_sequence} = {tokens.required_tokens}",
+        do=_advice(fit.widest),
     )
 
 
-def _refused_blocks(fit: BlockFit, resident: int, usable: int, widest: int) -> GateRefused:
+def _refused_blocks(fit: KvFit, blocks: BlockFit) -> GateRefused:
     return GateRefused(
-        f"the KV cache is too small by {-fit.margin_blocks} blocks",
-        got=f"{usable} usable blocks",
-        need=f"{resident} x {fit.blocks_per_sequence} = {fit.required_blocks}",
-        do=_advice(widest),
+        f"the KV cache is too small by {-blocks.margin_blocks} blocks",
+        got=f"{fit.usable_blocks} usable blocks",
+        need=f"{fit.resident_sequences} x {blocks.blocks_per_sequence} = {blocks.required_blocks}",
+        do=_advice(fit.widest),
     )
 
 
-def _advice(widest: int) -> str:
+def _advice(widest: int | None) -> str:
     return (
         f"{widest} sequences fit: plan a rung of that width with `fitladder plan`"
         if widest

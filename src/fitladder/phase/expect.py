@@ -1,4 +1,4 @@
-"""What KV pool and what speed is to be expected, and from which record? Planned with, never decided by.
+"""Expected KV pool and speed of a phase, each with the record it is from; the live gates decide.
 
 From a live engine of this experiment where one was recorded, else from the registered figures of the
 experiment that it follows, else from what is registered, else unknown: the live gates tell.
@@ -9,16 +9,9 @@ from dataclasses import dataclass
 
 from fitladder.phase.house import House
 from fitladder.phase.standing import Standing
-from fitladder.protocol.capacity import (
-    block_rule,
-    kv_tokens_for_blocks,
-    largest_width,
-    largest_width_by_tokens,
-    rounded_tokens,
-    token_rule,
-    usable_pool_blocks,
-)
+from fitladder.protocol.capacity import NULL_BLOCKS, kv_tokens_for_blocks, rounded_tokens
 from fitladder.protocol.experiment import Experiment
+from fitladder.protocol.kv_rule import KvPool, decide_kv_fit
 from fitladder.protocol.settings import Rung
 from fitladder.protocol.sound import CPU_BLOCK_TOKENS
 from fitladder.report.recorded import History, load_history
@@ -35,6 +28,7 @@ class Geometry:
     mamba_groups: int
     kv_cache_size_tokens: int
     source: str
+    null_blocks: int = NULL_BLOCKS
 
 
 def _histories(house: House, standing: Standing) -> Iterator[History]:
@@ -66,6 +60,7 @@ def expected_geometry(house: House, standing: Standing) -> Geometry | None:
                 facts.kv_cache_size_tokens,
                 f"{facts.num_blocks} blocks of {facts.block_size_tokens} tokens, as {newest.key.phase}@"
                 f"{newest.key.thinking_budget_tokens} found it",
+                facts.null_blocks,
             )
     for history in _histories(house, standing):
         capacity = history.phases[-1].capacity
@@ -107,22 +102,45 @@ def expected_speed(house: House, standing: Standing, budget_tokens: int) -> floa
 
 
 def fit_line(experiment: Experiment, rung: Rung, geometry: Geometry, sequences: int) -> str:
-    """Whether so many sequences fit, by the registered rule, and how many do."""
-    longest, pool = experiment.longest_total_tokens(rung), geometry.kv_cache_size_tokens
-    block = geometry.block_size_tokens
-    tokens = token_rule(longest, block, sequences, pool)
-    parts = [f"{tokens.required_tokens:,} of {pool:,} tokens (margin {tokens.margin_tokens:,})"]
-    fits, share = tokens.fits, tokens.required_tokens / pool
-    most = largest_width_by_tokens(longest, block, pool)
-    if geometry.num_blocks is not None:
-        usable = usable_pool_blocks(geometry.num_blocks)
-        blocks = block_rule(longest, block, geometry.mamba_groups, sequences, usable)
-        parts.append(f"{blocks.required_blocks:,} of {usable:,} blocks (margin {blocks.margin_blocks:,})")
-        if experiment.kv_rule == "both":
-            fits, share = fits and blocks.fits, max(share, blocks.required_blocks / usable)
-            most = largest_width(longest, block, geometry.mamba_groups, usable, pool)
-    elif experiment.kv_rule == "both":
+    """Whether the live gate would let `sequences` run at once on this pool, and how many fit at most.
+
+    The gate's own rule, on the registered longest prompt; under spaced admission one longest must fit.
+    """
+    pool = KvPool(
+        geometry.block_size_tokens,
+        geometry.mamba_groups,
+        geometry.kv_cache_size_tokens,
+        geometry.num_blocks,
+        geometry.null_blocks,
+    )
+    spaced = experiment.engine.admission == "spaced"
+    fit = decide_kv_fit(
+        pool,
+        rule=experiment.kv_rule,
+        spaced=spaced,
+        longest_sequence_tokens=experiment.longest_total_tokens(rung),
+        active_sequences=sequences,
+    )
+    if fit.verdict in ("short_of_tokens", "short_of_blocks"):
+        who = "one longest sequence needs" if spaced else f"{sequences} sequences need"
+        return f"{who} {fit.pool_share:.1f}x the pool; {fit.widest} fit"
+    record = "" if fit.rule != "block" else ", a record"
+    parts = [
+        f"{fit.tokens.required_tokens:,} of {pool.kv_cache_size_tokens:,} tokens "
+        f"(margin {fit.tokens.margin_tokens:,}{record})"
+    ]
+    if fit.blocks is not None:
+        parts.append(
+            f"{fit.blocks.required_blocks:,} of {fit.usable_blocks:,} blocks "
+            f"(margin {fit.blocks.margin_blocks:,})"
+        )
+    elif fit.rule != "token":
         parts.append("blocks are told by the live gate")
-    if fits:
-        return f"{sequences} sequences fit: {', '.join(parts)}; {most} would fit"
-    return f"{sequences} sequences need {share:.1f}x the pool; {most} fit"
+    if fit.verdict == "unknown":
+        return f"{sequences} sequences, decided by blocks: {', '.join(parts)}"
+    if spaced:
+        return (
+            f"{sequences} sequences fit under spaced admission, which needs room for one longest: "
+            f"{', '.join(parts)}; {fit.widest} would fit at their longest"
+        )
+    return f"{sequences} sequences fit: {', '.join(parts)}; {fit.widest} would fit"

@@ -18,7 +18,6 @@ __all__ = [
     "blocks_per_sequence",
     "check_concurrency",
     "kv_tokens_for_blocks",
-    "largest_width",
     "largest_width_by_blocks",
     "largest_width_by_tokens",
     "longest_sequence_tokens",
@@ -132,20 +131,6 @@ def largest_width_by_blocks(
     """Most sequences that pass `block_rule`; 0 when not even one does."""
     each = blocks_per_sequence(max_total_tokens, block_size_tokens, mamba_groups)
     return _whole("usable blocks", usable_blocks, 1) // each
-
-
-def largest_width(
-    max_total_tokens: int,
-    block_size_tokens: int,
-    mamba_groups: int,
-    usable_blocks: int,
-    kv_cache_size_tokens: int,
-) -> int:
-    """Most sequences that pass both rules; 0 when not even one does."""
-    return min(
-        largest_width_by_tokens(max_total_tokens, block_size_tokens, kv_cache_size_tokens),
-        largest_width_by_blocks(max_total_tokens, block_size_tokens, mamba_groups, usable_blocks),
-    )
 
 
 def kv_tokens_for_blocks(pool_blocks: int, blocks_per_longest_request: int, max_model_len_tokens: int) -> int:

@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 
 from fitladder.errors import FitladderError
 from fitladder.protocol.capture import check_capture_list
+from fitladder.protocol.kv_rule import KvRule
 from fitladder.protocol.settings import (
     Artifacts,
     Count,
@@ -87,7 +88,7 @@ class Experiment(Frozen):
     probe_k: Count
     matrix_k: Count
     rungs: tuple[Rung, ...] = Field(min_length=1)
-    kv_rule: Literal["token", "both"]
+    kv_rule: KvRule
     loop_rule: LoopRule
     thresholds: Thresholds
     semantics: Semantics

@@ -7,14 +7,9 @@ knows is left to the gates.
 from collections.abc import Collection, Iterator
 
 from fitladder.errors import RegistrationError
-from fitladder.protocol.capacity import (
-    kv_tokens_for_blocks,
-    largest_width,
-    largest_width_by_tokens,
-    rounded_tokens,
-    usable_pool_blocks,
-)
+from fitladder.protocol.capacity import kv_tokens_for_blocks, rounded_tokens
 from fitladder.protocol.experiment import Experiment
+from fitladder.protocol.kv_rule import KvPool, decide_kv_fit
 from fitladder.protocol.registry import Registry, is_inside
 
 __all__ = ["CPU_BLOCK_TOKENS", "check_sound"]
@@ -80,21 +75,23 @@ def _check_pool(experiment: Experiment, block_tokens: int | None) -> None:
     tokens = kv_tokens_for_blocks(blocks, each, engine.max_model_len_tokens)
     for rung in experiment.rungs:
         longest = experiment.longest_total_tokens(rung)
-        most = largest_width_by_tokens(longest, stated, tokens)
-        if experiment.kv_rule == "both":
-            most = largest_width(longest, stated, 0, usable_pool_blocks(blocks), tokens)
-        active = min(experiment.records_per_arm * experiment.matrix_k, rung.max_num_seqs)
-        resident = 1 if engine.admission == "spaced" else active
-        if resident > most:
+        fit = decide_kv_fit(
+            KvPool(stated, 0, tokens, blocks),
+            rule=experiment.kv_rule,
+            spaced=engine.admission == "spaced",
+            longest_sequence_tokens=longest,
+            active_sequences=min(experiment.records_per_arm * experiment.matrix_k, rung.max_num_seqs),
+        )
+        if fit.verdict != "fits":
             field = (
-                "engine.num_gpu_blocks_override"
-                if most == 0
-                else (f"rungs[{rung.thinking_budget_tokens}].max_num_seqs")
+                f"rungs[{rung.thinking_budget_tokens}].max_num_seqs"
+                if fit.widest
+                else "engine.num_gpu_blocks_override"
             )
             raise RegistrationError(
                 f"{where}.{field}: {blocks} blocks of {stated} tokens do not hold this rung",
-                got=f"{resident} sequences of {longest} tokens at once",
-                need=f"at most {most}" if most else "blocks for one",
+                got=f"{fit.resident_sequences} sequences of {longest} tokens at once",
+                need=f"at most {fit.widest}" if fit.widest else "blocks for one",
                 do="see `fitladder plan --help`, or register `admission: spaced`"
                 if engine.admission == "worst_case"
                 else "register more blocks",

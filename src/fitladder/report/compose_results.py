@@ -137,8 +137,7 @@ def _demands(view: ExperimentView) -> list[DemandBar]:
     return planned + [
         DemandBar(
             f"{phase.label}, {phase.capacity.active_sequences} wide",
-            phase.capacity.required_tokens,
-            phase.capacity.kv_cache_size_tokens,
+            *phase.capacity.demand_and_pool_tokens,
             generated=phase.state == "complete",
         )
         for phase in view.phases

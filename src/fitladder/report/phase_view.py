@@ -88,11 +88,20 @@ class Capacity:
     usable_blocks: int | None = None
     required_blocks: int | None = None
     margin_blocks: int | None = None
+    tokens_decide: bool = True  # False under the block rule, where the token figures are a record
+
+    @property
+    def demand_and_pool_tokens(self) -> tuple[int, int]:
+        """What decides, in tokens: under the block rule whole blocks, else the token figures."""
+        if self.tokens_decide or self.required_blocks is None or self.usable_blocks is None:
+            return self.required_tokens, self.kv_cache_size_tokens
+        return self.required_blocks * self.block_size_tokens, self.usable_blocks * self.block_size_tokens
 
     @property
     def fits(self) -> bool:
-        """Whether no rule that was counted has a negative margin."""
-        return self.margin_tokens >= 0 and (self.margin_blocks is None or self.margin_blocks >= 0)
+        """Whether no figure that decides, and no counted block figure, has a negative margin."""
+        by_tokens = self.margin_tokens >= 0 or not self.tokens_decide
+        return by_tokens and (self.margin_blocks is None or self.margin_blocks >= 0)
 
 
 @dataclass(frozen=True)

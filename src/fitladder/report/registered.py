@@ -1,9 +1,16 @@
 """What was frozen before the first engine was built? The registered experiment as rows of one table."""
 
 from fitladder.protocol.experiment import Experiment
+from fitladder.protocol.kv_rule import KvRule
 from fitladder.report.words import NOT_RECORDED, count, percent, sizes
 
 __all__ = ["model_identity", "protocol_rows"]
+
+KV_RULE_WORDS: dict[KvRule, str] = {
+    "token": "the token rule",
+    "both": "the token rule and the block-exact rule",
+    "block": "the block-exact rule; the token figure is recorded",
+}
 
 
 def model_identity(experiment: Experiment) -> str:
@@ -40,10 +47,7 @@ def protocol_rows(experiment: Experiment) -> tuple[tuple[str, str], ...]:
         ),
         ("Sampling", f"temperature {sampling.temperature}, top-p {sampling.top_p}, top-k {sampling.top_k}"),
         ("Run seed", f"{sampling.run_seed}, engine seed {engine.engine_seed}"),
-        (
-            "KV fit decided by",
-            "the token rule" if experiment.kv_rule == "token" else "the token rule and the block-exact rule",
-        ),
+        ("KV fit decided by", KV_RULE_WORDS[experiment.kv_rule]),
         (
             "Periodic loop",
             f"the last {count(loop.tail_tokens)} thinking tokens repeat at some period of 1 to "

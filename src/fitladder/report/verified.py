@@ -167,6 +167,7 @@ def _capacity(numbers: dict[str, Any]) -> Capacity | None:
         usable_blocks=numbers["usable_blocks"],
         required_blocks=numbers["required_blocks"],
         margin_blocks=numbers["margin_blocks"],
+        tokens_decide=numbers["kv_rule"] != "block",
     )
 
 

@@ -4,12 +4,19 @@ import pytest
 
 from fitladder.errors import GateRefused
 from fitladder.protocol import capacity
+from fitladder.protocol.kv_rule import KvPool, decide_kv_fit
 
 HISTORY = [  # budget, width, KV tokens, required, margin
     (49_152, 19, 997_888, 963_072, 34_816),
     (61_440, 15, 997_888, 950_400, 47_488),
     (49_152, 19, 996_864, 963_072, 33_792),
 ]
+
+
+def widest_by_both(longest: int, pool: KvPool) -> int | None:
+    return decide_kv_fit(
+        pool, rule="both", spaced=False, longest_sequence_tokens=longest, active_sequences=1
+    ).widest
 
 
 @pytest.mark.parametrize(("budget", "width", "kv_tokens", "required", "margin"), HISTORY)
@@ -35,7 +42,7 @@ def test_block_rule_of_the_two_rungs_in_both_arms(prompt: int, budget: int, widt
     fit = capacity.block_rule(longest, 528, 3, width, usable)
     assert fit == capacity.BlockFit(blocks, width * blocks, 1_948 - width * blocks, True)
     assert capacity.largest_width_by_blocks(longest, 528, 3, usable) == width
-    assert capacity.largest_width(longest, 528, 3, usable, 997_888) == width
+    assert widest_by_both(longest, KvPool(528, 3, 997_888, 1_949)) == width
 
 
 def test_block_rule_is_stricter_on_a_hybrid_at_short_lengths() -> None:
@@ -43,7 +50,7 @@ def test_block_rule_is_stricter_on_a_hybrid_at_short_lengths() -> None:
     by_tokens = capacity.largest_width_by_tokens(528, 528, kv_tokens)
     by_blocks = capacity.largest_width_by_blocks(528, 528, 3, 229)
     assert (by_tokens, by_blocks) == (223, 57)  # counting attention alone promises four times too much
-    assert capacity.largest_width(528, 528, 3, 229, kv_tokens) == 57
+    assert widest_by_both(528, KvPool(528, 3, kv_tokens, 230)) == 57
 
 
 @pytest.mark.parametrize(("blocks", "tokens"), [(1_949, 997_888), (1_947, 996_864), (1_944, 995_328)])
