@@ -1,5 +1,6 @@
-"""`fitladder study`: what do width, graph coverage, pool and admission cost, each by itself?"""
+"""`fitladder study`: run, show and verify measurements of width, graph coverage, pool and admission."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,9 +15,9 @@ from fitladder.commands.options import (
     print_table,
 )
 from fitladder.errors import EngineFailed
+from fitladder.phase.house import house_here
 from fitladder.study.bundle import VerifiedStudy, verify_study
-from fitladder.study.process import cell_command
-from fitladder.study.run import StudyHost, run_study
+from fitladder.study.checkout import run_here, study_host
 from fitladder.study.table import COLUMNS, cell_rows
 from fitladder.study.verdict import verdict
 
@@ -40,24 +41,27 @@ def run(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Run what is not finished yet, each cell in an engine process of its own; exit 9 where a cell failed."""
-    folder = _folder(data, name)
-    host = StudyHost(
-        out=folder.absolute(),
-        work=Path("runs", "studies", name).absolute(),
-        command=lambda: cell_command(engine_python.absolute()),
-        models=models.absolute(),
-        locks=Path("locks").absolute(),
-        stop_after_s=stop_after_s,
+    """Run what is not finished yet, each cell in an engine process of its own.
+
+    Holds the device's lock. Exit code 9 where a cell failed, 6 where another engine has the device.
+    """
+    house = replace(house_here(), data_name=str(data))
+    host = study_host(
+        house,
+        name,
         say=lambda line: typer.echo(line, err=True),
+        stop_after_s=stop_after_s,
+        engine_python=engine_python,
+        models=models,
     )
-    run_study(folder / "study.yaml", host)
-    verified = verify_study(folder)
+    verified = run_here(house, host)
     _print(verified, as_json)
     failed = [cell.name for cell in verified.results.cells if cell.state == "failed"]
     if failed:
         raise EngineFailed(
-            f"cells of {name} failed", got=", ".join(failed), do=f"see {folder / 'table.md'} and {host.work}"
+            f"cells of {name} failed",
+            got=", ".join(failed),
+            do=f"see {host.out / 'table.md'} and {host.work}",
         )
 
 

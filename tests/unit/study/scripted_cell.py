@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from fitladder.canonical import sha256_file
 from fitladder.engine.base import EngineFacts, RuntimeFacts
 from fitladder.engine.child import STOP, Commands, Events, serve_process
 from fitladder.errors import EngineFailed
@@ -43,8 +44,10 @@ def facts(request: CellRequest, changed: dict[str, Any]) -> EngineFacts:
 
 
 def runtime(request: CellRequest) -> RuntimeFacts:
+    lock = request.engine_lock_path
     return RuntimeFacts(
-        python="3", platform="scripted", packages={}, pip_check=(), engine_lock_sha256=None,
+        python="3", platform="scripted", packages={}, pip_check=(),
+        engine_lock_sha256=None if lock is None else sha256_file(Path(lock)),
         device_driver=None, cuda=None, environment=request.environment,
     )  # fmt: skip
 

@@ -1,0 +1,63 @@
+"""A study of this checkout, run on its device: one host for the command and for the Prefect flow.
+
+It holds the device's lock while engines may stand, so that no phase and no rehearsal shares the device, and
+the results carry the digest of the engine lock in `locks/`.
+"""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from fitladder.bundles.lock import hold_lock
+from fitladder.errors import UsageError
+from fitladder.phase.house import ENGINE_PYTHON, House
+from fitladder.study.bundle import STUDY, VerifiedStudy, verify_study
+from fitladder.study.process import cell_command
+from fitladder.study.run import StudyHost, run_study
+
+__all__ = ["run_here", "study_host"]
+
+
+def study_host(
+    house: House,
+    name: str,
+    *,
+    say: Callable[[str], None],
+    stop_after_s: float | None = None,
+    engine_python: Path | None = None,
+    models: Path | None = None,
+) -> StudyHost:
+    """Folders, engine command, models and engine locks of a checkout for `data/studies/NAME`.
+
+    Args:
+        say: receives each line of progress.
+        stop_after_s: start no run that would end later, counted from the start of the session.
+        engine_python, models: other than the checkout's own `.venv-vllm` and `models`.
+
+    Raises UsageError where no study of this name lies in the data folder.
+    """
+    folder = house.data / "studies" / name
+    if os.sep in name or not (folder / STUDY).is_file():
+        raise UsageError("no such study", got=repr(name), need=f"a folder of {folder.parent} with a {STUDY}")
+    own = house.environment.get(ENGINE_PYTHON) or house.folder / ".venv-vllm" / "bin" / "python"
+    python = Path(engine_python or own)
+    return StudyHost(
+        out=folder.absolute(),
+        work=house.folder / "runs" / "studies" / name,
+        command=lambda: cell_command(python.absolute()),
+        models=(models or house.folder / "models").absolute(),
+        locks=house.folder / "locks",
+        stop_after_s=stop_after_s,
+        say=say,
+    )
+
+
+def run_here(house: House, host: StudyHost) -> VerifiedStudy:
+    """Run what the study has left under the device's lock, then derive every figure again.
+
+    Raises RootBusy naming the holder where an engine of this checkout is on the device.
+    """
+    house.device_lock.parent.mkdir(parents=True, exist_ok=True)
+    with hold_lock(house.device_lock, f"study {host.out.name}"):
+        run_study(host.out / STUDY, host)
+    return verify_study(host.out)
