@@ -136,7 +136,14 @@ def test_content_blind_audit_from_disk(tmp_path: Path) -> None:
         preflight = make.begin(held, experiment, at)
         source = tmp_path / "samples.parquet"
         source.write_bytes(render_samples(_rows(preflight, streams), at))
-        folder = commit_bundle(held, at, source, make.engine_meta(at), noted_at_s=make.NOON_S + 60).folder
+        folder = commit_bundle(
+            held,
+            at,
+            source,
+            make.engine_meta(at),
+            samples_sha256=sha256_file(source),
+            noted_at_s=make.NOON_S + 60,
+        ).folder
     naive_path = tmp_path / "naive.jsonl"
     _write_naive(naive_path, streams)
     bundle_bytes = sum(path.stat().st_size for path in folder.iterdir())

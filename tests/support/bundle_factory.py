@@ -13,7 +13,7 @@ from fitladder.bundles.samples import render_samples
 from fitladder.bundles.schemas import EngineMeta, Preflight, PromptRecord
 from fitladder.bundles.verify import VerifiedBundle
 from fitladder.bundles.writer import commit_bundle, write_preflight
-from fitladder.canonical import canonical_sha256, sha256_bytes
+from fitladder.canonical import canonical_sha256, sha256_bytes, sha256_file
 from fitladder.engine.base import EngineFacts, RuntimeFacts
 from fitladder.engine.rows import SampleRow
 from fitladder.engine.seeds import stage1_seed, stage2_seed
@@ -303,7 +303,14 @@ def complete(
 ) -> VerifiedBundle:
     source = held.path.parent / f"{held.path.name}.{of.sequence}.parquet"
     source.write_bytes(render_samples(rows(of, seed=seed), of.key))
-    return commit_bundle(held, of.key, source, engine_meta(of.key), noted_at_s=noted_at_s)
+    return commit_bundle(
+        held,
+        of.key,
+        source,
+        engine_meta(of.key),
+        samples_sha256=sha256_file(source),
+        noted_at_s=noted_at_s,
+    )
 
 
 def make_root(

@@ -20,7 +20,7 @@ from fitladder.bundles.schemas import EngineMeta, FileRecord, Preflight
 from fitladder.bundles.sealed import render_sealed
 from fitladder.bundles.verify import VerifiedBundle, verify_bundle
 from fitladder.canonical import sha256_bytes
-from fitladder.errors import BundleError
+from fitladder.errors import BundleError, EngineFailed
 from fitladder.protocol.key import BundleKey
 
 __all__ = ["commit_bundle", "reconcile", "write_preflight"]
@@ -96,12 +96,19 @@ def _check_begins(found: VerifiedRoot, preflight: Preflight) -> None:
 
 
 def commit_bundle(
-    held: HeldRoot, key: BundleKey, samples_source: Path, engine: EngineMeta, *, noted_at_s: int
+    held: HeldRoot,
+    key: BundleKey,
+    samples_source: Path,
+    engine: EngineMeta,
+    *,
+    samples_sha256: str,
+    noted_at_s: int,
 ) -> VerifiedBundle:
     """Write samples, engine metadata and receipt beside the newest preflight of `key`; complete the catalog.
 
-    `samples_source`: the file of `render_samples` bytes that the engine process left. Everything is checked
-    before the first byte is written. Raises BundleError or BundleTampered; the source is left as it is.
+    `samples_source`: the file of `render_samples` bytes that the engine process left; `samples_sha256`: the
+    digest that it told. Everything is checked before the first byte is written. Raises EngineFailed naming
+    both digests where they differ, BundleError or BundleTampered; the source is left as it is.
     """
     catalog, found = _reconciled(held)
     entry = catalog.entry(key)
@@ -112,6 +119,12 @@ def commit_bundle(
     folder = held.path / entry.relative_path
     preflight = next(one.preflight for one in found.preflights if one.preflight.sequence == entry.sequence)
     samples = read_plain(samples_source, error=BundleError)
+    if (found_sha256 := sha256_bytes(samples)) != samples_sha256:
+        raise EngineFailed(
+            f"{samples_source} is not what the engine reported",
+            got=f"SHA-256 {found_sha256}",
+            need=f"the engine's {samples_sha256}",
+        )
     table = read_columns(samples, COLUMNS, where=str(samples_source))
     for what, named in (("samples", table.key), ("engine metadata", engine.key)):
         if named != key:

@@ -124,8 +124,11 @@ class EngineProcess:
             if event["event"] != "done":
                 raise self._failed(f"the engine said {event['event']!r} while generating")
             path, told = Path(event["samples_path"]), event["samples_sha256"]
-            if not path.is_file() or sha256_file(path) != told:
-                raise self._failed("the engine's rows are not the bytes that it reported")
+            found = sha256_file(path) if path.is_file() else "no file"
+            if found != told:
+                raise self._failed(
+                    f"the engine's rows are not the bytes that it reported: got {found}, need {told}"
+                )
             return GenerationResult(
                 samples_path=path,
                 samples_sha256=told,

@@ -281,7 +281,7 @@ def generate(
 
 
 def commit(site: Site, result: GenerationResult) -> Receipt:
-    """Samples, engine metadata, receipt, catalog; the receipt last. Raises BundleError."""
+    """Samples, engine metadata, receipt, catalog; the receipt last. Raises BundleError, EngineFailed."""
     log = site.scratch / "engine.log"
     engine = EngineMeta(
         schema_version=1,
@@ -290,5 +290,8 @@ def commit(site: Site, result: GenerationResult) -> Receipt:
         log_bytes=log.stat().st_size,
         **result.metadata.model_dump(),
     )
-    bundle = commit_bundle(site.held, site.key, result.samples_path, engine, noted_at_s=int(time.time()))
+    told, now_s = result.samples_sha256, int(time.time())
+    bundle = commit_bundle(
+        site.held, site.key, result.samples_path, engine, samples_sha256=told, noted_at_s=now_s
+    )
     return bundle.receipt

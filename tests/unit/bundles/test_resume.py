@@ -114,7 +114,14 @@ def test_case_22_a_bundle_of_four_of_forty_eight_rows_is_nothing_to_resume(tmp_p
         source = tmp_path / "child.parquet"
         source.write_bytes(render_samples(make.rows(begun)[:4], begun.key))
         with pytest.raises(BundleTampered, match="got 4 rows, need 48 rows"):
-            commit_bundle(held, begun.key, source, make.engine_meta(begun.key), noted_at_s=make.NOON_S)
+            commit_bundle(
+                held,
+                begun.key,
+                source,
+                make.engine_meta(begun.key),
+                samples_sha256=make.sha256_file(source),
+                noted_at_s=make.NOON_S,
+            )
         assert verify_bundle(make.complete(held, begun).folder, begun.key).receipt.rows == 48
 
 

@@ -15,10 +15,11 @@ from fitladder.bundles import files, writer
 from fitladder.bundles.claim import HeldRoot, hold_root
 from fitladder.bundles.inventory import verify_root
 from fitladder.bundles.samples import render_samples
-from fitladder.bundles.schemas import Preflight
+from fitladder.bundles.schemas import EngineMeta, Preflight
+from fitladder.bundles.verify import VerifiedBundle
 from fitladder.bundles.writer import commit_bundle, reconcile, write_preflight
 from fitladder.engine.rows import SampleRow
-from fitladder.errors import BundleError, BundleTampered, RootBusy
+from fitladder.errors import BundleError, BundleTampered, EngineFailed, RootBusy
 
 OF = make.experiment()
 KEY = make.key()
@@ -34,6 +35,11 @@ def source(held: HeldRoot, rows: list[SampleRow], key: Any = KEY) -> Path:
     path = held.path.parent / "child.parquet"
     path.write_bytes(render_samples(rows, key))
     return path
+
+
+def commit(held: HeldRoot, path: Path, meta: EngineMeta) -> VerifiedBundle:
+    """Complete KEY with the bytes in `path`, told by their own digest."""
+    return commit_bundle(held, KEY, path, meta, samples_sha256=make.sha256_file(path), noted_at_s=make.NOON_S)
 
 
 def test_the_receipt_is_written_last_and_binds_the_rest(
@@ -91,9 +97,7 @@ def test_case_29_width_capture_and_seeds_stand_in_the_receipt(held: HeldRoot) ->
 def test_case_13_d_preemptions_are_counted_and_flag_the_rung(held: HeldRoot) -> None:
     preflight = make.begin(held, OF, KEY)
     meta = make.engine_meta(KEY, counters={"preemptions": 37, "recomputed_tokens": 9})
-    receipt = commit_bundle(
-        held, KEY, source(held, make.rows(preflight)), meta, noted_at_s=make.NOON_S
-    ).receipt
+    receipt = commit(held, source(held, make.rows(preflight)), meta).receipt
     assert receipt.counters["preemptions"] == 37
     assert receipt.flags == ("preempted",)
 
@@ -191,7 +195,7 @@ def test_case_15_other_rows_than_announced_are_refused_before_a_byte_is_written(
     preflight = make.begin(held, OF, KEY)
     path = source(held, change(make.rows(preflight)))
     with pytest.raises(BundleTampered, match=words):
-        commit_bundle(held, KEY, path, make.engine_meta(KEY), noted_at_s=make.NOON_S)
+        commit(held, path, make.engine_meta(KEY))
     assert os.listdir(held.path / KEY.relative_path) == ["preflight.json"]
     assert path.exists()  # what the engine left is not lost
     assert reconcile(held).entries[0].state == "preflight_only"
@@ -201,9 +205,19 @@ def test_samples_and_metadata_of_another_bundle_are_refused(held: HeldRoot) -> N
     preflight = make.begin(held, OF, KEY)
     rows, other = make.rows(preflight), make.key(96)
     with pytest.raises(BundleError, match="samples of another bundle"):
-        commit_bundle(held, KEY, source(held, rows, other), make.engine_meta(KEY), noted_at_s=make.NOON_S)
+        commit(held, source(held, rows, other), make.engine_meta(KEY))
     with pytest.raises(BundleError, match="engine metadata of another bundle"):
-        commit_bundle(held, KEY, source(held, rows), make.engine_meta(other), noted_at_s=make.NOON_S)
+        commit(held, source(held, rows), make.engine_meta(other))
+
+
+def test_bytes_that_the_engine_did_not_report_are_refused_by_both_digests(held: HeldRoot) -> None:
+    preflight = make.begin(held, OF, KEY)
+    told = make.sha256_file(source(held, make.rows(preflight, seed=1)))
+    path = source(held, make.rows(preflight))  # as valid as those that the engine told
+    with pytest.raises(EngineFailed, match=f"got SHA-256 {make.sha256_file(path)}, need the engine's {told}"):
+        commit_bundle(held, KEY, path, make.engine_meta(KEY), samples_sha256=told, noted_at_s=make.NOON_S)
+    assert os.listdir(held.path / KEY.relative_path) == ["preflight.json"]
+    assert path.exists()
 
 
 def test_a_torn_source_is_refused(held: HeldRoot) -> None:
@@ -213,7 +227,7 @@ def test_a_torn_source_is_refused(held: HeldRoot) -> None:
     for torn in (b"", whole[:100], whole[:-1], whole[: len(whole) // 2]):
         path.write_bytes(torn)
         with pytest.raises(BundleTampered, match="not readable Parquet"):
-            commit_bundle(held, KEY, path, make.engine_meta(KEY), noted_at_s=make.NOON_S)
+            commit(held, path, make.engine_meta(KEY))
     assert os.listdir(held.path / KEY.relative_path) == ["preflight.json"]
 
 
