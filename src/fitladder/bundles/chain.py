@@ -1,6 +1,6 @@
-"""Is the catalog on disk the end of an unbroken chain of legal steps, and how is one more step written?
+"""The catalog on disk as the end of an unbroken chain of legal steps, read, and extended by one step.
 
-It reads and writes the catalog and its old checkpoints; whether bundles agree with it, reconcile.py asks.
+It reads and writes the catalog and its old checkpoints; inventory.py compares them with the bundles.
 """
 
 import os

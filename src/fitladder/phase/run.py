@@ -6,7 +6,7 @@
         prompts = check_inputs(site)              before any engine starts
         with start_engine(site, prompts) as engine:
             built = build(site, engine, prompts)  facts, every live gate
-            write_preflight(site, approved, built)   from here on the GO is used
+            write_preflight(site, approved, built, prompts)   from here on the GO is used
             result = generate(site, engine, built, on_live)
         receipt = commit(site, result)
 

@@ -76,7 +76,7 @@ class Moved(Frozen):
 
 
 def _source(module: str) -> Path | None:
-    """`fitladder.a.b` as a path in this package, or None where it is a name inside a module."""
+    """A dotted module name as a path in this package, or None where it is a name inside a module."""
     base = PACKAGE.joinpath(*module.split(".")[1:])
     if base.with_suffix(".py").is_file():
         return base.with_suffix(".py")

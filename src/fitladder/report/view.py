@@ -1,6 +1,6 @@
-"""What does a page show of one experiment? Plain frozen data with units; nothing here reads or draws.
+"""What a page shows of one experiment: plain frozen data with units; nothing here reads or draws.
 
-Loaders fill it (from_history.py, from_audits.py), charts, pages and the Markdown twin only read it. None
+Loaders fill it (history.py, verified.py); charts, pages and the Markdown twin only read it. None
 means "not recorded" and is shown as that, never as zero.
 """
 

@@ -30,7 +30,7 @@ RATES = {
 
 
 def make_audit(registry: Registry, experiment_id: str, data_dir: Path) -> str:
-    """Write `phases/`, `receipts.json`, `code.json` and figures (figures.py). Raises as load_bundles does."""
+    """Write `phases/`, `receipts.json`, `code.json` and figures. Raises as load_bundles does."""
     experiment = registry.experiment(experiment_id)
     with content_blind(sealed_paths(data_dir, experiment_id)):
         found = load_bundles(data_dir, experiment)
