@@ -13,13 +13,13 @@ from prefect.flow_runs import suspend_flow_run
 from prefect.states import Completed, Failed
 
 from fitladder.approval.check import owner_to_ask
-from fitladder.approval.clock import format_utc, parse_utc
 from fitladder.approval.form import decision_form, handoff_form
-from fitladder.approval.go import Ask
-from fitladder.phase.house import house_here
-from fitladder.protocol.experiment import Phase
-from fitladder.protocol.key import BundleKey
-from fitladder.protocol.registry import load_registry
+from fitladder.records.approval import Ask
+from fitladder.records.bundle_key import BundleKey
+from fitladder.records.experiment import Phase
+from fitladder.registry.load import load_registry
+from fitladder.utc import format_utc, parse_utc
+from fitladder.workspace import house_here
 from tasks.asking import (
     dispatch,
     hand_over,

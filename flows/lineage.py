@@ -7,12 +7,12 @@ from pathlib import Path
 
 from prefect import flow
 
-from fitladder.bundles.root import resolve_root
-from fitladder.lineage.dvc import Dvc
-from fitladder.lineage.remotes import check_settings
-from fitladder.lineage.run import Carried, carried, run_lineage
-from fitladder.phase.house import house_here
-from fitladder.protocol.registry import load_registry
+from fitladder.dvc_api.command import Dvc
+from fitladder.dvc_api.publish import Carried, carried, run_lineage
+from fitladder.dvc_api.remotes import check_settings
+from fitladder.registry.load import load_registry
+from fitladder.store.root import resolve_root
+from fitladder.workspace import house_here
 from tasks import lineage as steps
 
 __all__ = ["lineage", "run_lineage"]

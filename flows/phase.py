@@ -13,14 +13,14 @@ from prefect.client.schemas.objects import State
 from prefect.concurrency.sync import concurrency
 from prefect.states import Completed
 
-from fitladder.bundles.receipt import Receipt
 from fitladder.errors import FitladderError, RootBusy
 from fitladder.phase import run
 from fitladder.phase.dispatch import window_go
-from fitladder.phase.house import house_here
-from fitladder.protocol.experiment import Phase
-from fitladder.protocol.key import BundleKey
-from fitladder.protocol.registry import load_registry
+from fitladder.records.bundle_key import BundleKey
+from fitladder.records.experiment import Phase
+from fitladder.records.receipt import Receipt
+from fitladder.registry.load import load_registry
+from fitladder.workspace import house_here
 from tasks.running import (
     authorise,
     build,

@@ -14,21 +14,21 @@ from types import FrameType
 from typing import Any
 
 from fitladder.approval.chain import chain_path, load_chain
-from fitladder.approval.go import CHECKLIST, Ask, Go
 from fitladder.approval.uses import load_uses, uses_path
-from fitladder.bundles.claim import claim_root
+from fitladder.dvc_api.publish import run_lineage
 from fitladder.errors import EnvironmentNotReady, FitladderError, GoRefused, LadderRefused, RootRefused
+from fitladder.evidence.root_state import Standing, survey
 from fitladder.ladder.authorise import NextPhase
-from fitladder.lineage.run import run_lineage
-from fitladder.orchestrator.following import follow, refusal_of
-from fitladder.orchestrator.runs import FlowRun, create_run, resume_run, run_of_go
-from fitladder.orchestrator.session import Session, open_session
 from fitladder.phase.ask import answer_to
-from fitladder.phase.house import House, house_here
-from fitladder.phase.prompts import check_model
+from fitladder.phase.prompt_tokens import check_model
 from fitladder.phase.scratch import wait_for_engines
-from fitladder.phase.standing import Standing, survey
-from fitladder.protocol.anew import REHEARSAL, anew
+from fitladder.prefect_api.follow import follow, refusal_of
+from fitladder.prefect_api.runs import FlowRun, create_run, resume_run, run_of_go
+from fitladder.prefect_api.session import Session, open_session
+from fitladder.records.approval import CHECKLIST, Ask, Go
+from fitladder.registry.new_root import REHEARSAL, anew
+from fitladder.store.claim import claim_root
+from fitladder.workspace import House, house_here
 from flows.rehearsal_words import Words
 
 __all__ = ["main", "rehearse"]

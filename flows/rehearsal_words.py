@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
-from fitladder.approval.go import Ask, Go
-from fitladder.audit.termination import TerminationAudit
+from fitladder.dvc_api.publish import Carried
 from fitladder.errors import FitladderError
+from fitladder.evidence.root_state import Standing
 from fitladder.ladder.authorise import NextPhase
-from fitladder.lineage.run import Carried
-from fitladder.orchestrator.rest import PrefectApi
-from fitladder.phase.expect import expected_geometry, fit_line
-from fitladder.phase.house import House
-from fitladder.phase.standing import Standing
-from fitladder.protocol.key import BundleKey
+from fitladder.phase.expectation import expected_geometry, fit_line
+from fitladder.prefect_api.client import PrefectApi
+from fitladder.records.approval import Ask, Go
+from fitladder.records.audit import TerminationAudit
+from fitladder.records.bundle_key import BundleKey
+from fitladder.workspace import House
 
 __all__ = ["Words"]
 

@@ -5,7 +5,7 @@ Where another connection commits in between, as a polling worker's does, SQLite 
 into a writer, whatever its busy timeout: "database is locked", HTTP 503. Under BEGIN IMMEDIATE, as the route
 `set_state` has it, the transaction waits for its turn. PostgreSQL ignores the difference.
 
-A program: `fitladder.orchestrator.processes.start_server` runs it by its path, in place of `prefect server
+A program: `fitladder.prefect_api.processes.start_server` runs it by its path, in place of `prefect server
 start`, and refuses any other version of Prefect. It lies in flows/ since nothing below src/ imports Prefect.
 """
 

@@ -11,7 +11,7 @@ from prefect.client.schemas.objects import State
 from prefect.concurrency.sync import concurrency
 from prefect.states import Completed, Failed
 
-from fitladder.phase.house import house_here
+from fitladder.workspace import house_here
 from tasks.studying import run_cells, show_study
 
 __all__ = ["study"]

@@ -10,15 +10,15 @@ from prefect.cache_policies import NO_CACHE
 from prefect.client.orchestration import get_client
 from prefect.deployments import run_deployment
 
-from fitladder.approval.chain import Entry
-from fitladder.approval.go import Ask
-from fitladder.orchestrator.beside import check_one_host
-from fitladder.orchestrator.rest import api_from_environment
 from fitladder.phase import ask as asking
 from fitladder.phase.dispatch import check_ready
-from fitladder.phase.house import House
 from fitladder.phase.plan import plan_phase, render_plan
-from fitladder.protocol.key import BundleKey
+from fitladder.prefect_api.client import api_from_environment
+from fitladder.prefect_api.conflicts import check_one_host
+from fitladder.records.approval import Ask
+from fitladder.records.approval_entry import Entry
+from fitladder.records.bundle_key import BundleKey
+from fitladder.workspace import House
 
 __all__ = [
     "dispatch",

@@ -6,10 +6,10 @@ from prefect import task
 from prefect.artifacts import create_markdown_artifact
 from prefect.cache_policies import NO_CACHE
 
-from fitladder.lineage import run
-from fitladder.lineage.check import check_lineage
-from fitladder.lineage.dvc import Dvc
-from fitladder.lineage.ingest import Ingested
+from fitladder.dvc_api import publish as run
+from fitladder.dvc_api.check import check_lineage
+from fitladder.dvc_api.command import Dvc
+from fitladder.dvc_api.ingest import Ingested
 
 __all__ = ["bring_in", "check", "push", "reproduce", "show"]
 

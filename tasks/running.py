@@ -11,14 +11,14 @@ from prefect.cache_policies import NO_CACHE
 from prefect.deployments import run_deployment
 from prefect.exceptions import ObjectNotFound, PrefectHTTPStatusError
 
-from fitladder.bundles.receipt import Receipt
-from fitladder.engine.process import EngineProcess, GenerationResult
+from fitladder.engine.parent.process import EngineProcess, GenerationResult
 from fitladder.errors import EnvironmentNotReady
-from fitladder.orchestrator.rest import api_from_environment
 from fitladder.phase import run
-from fitladder.phase.house import House
-from fitladder.phase.live import LiveLine
-from fitladder.phase.prompts import ArmPrompts
+from fitladder.phase.progress_line import LiveLine
+from fitladder.phase.prompt_tokens import ArmPrompts
+from fitladder.prefect_api.client import api_from_environment
+from fitladder.records.receipt import Receipt
+from fitladder.workspace import House
 
 __all__ = [
     "authorise",

@@ -4,10 +4,10 @@ from prefect import get_run_logger, task
 from prefect.artifacts import create_markdown_artifact
 from prefect.cache_policies import NO_CACHE
 
-from fitladder.phase.house import House
 from fitladder.study.bundle import VerifiedStudy
 from fitladder.study.checkout import run_here, study_host
 from fitladder.study.table import render_table
+from fitladder.workspace import House
 
 __all__ = ["run_cells", "show_study"]
 

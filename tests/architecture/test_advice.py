@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import typer.main
 
-from fitladder import cli
+from fitladder.cli import main as cli
 
 ROOT = Path(__file__).parents[2]
 DVC = {

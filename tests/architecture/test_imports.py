@@ -1,4 +1,4 @@
-"""The house stands in layers: imports go down, heavy packages stay at the edges, nothing goes round."""
+"""Packages form a strict DAG, imports go down only, and heavy packages stay at the edges."""
 
 import ast
 import subprocess
@@ -9,16 +9,21 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "fitladder"
-LAYERS = (  # an entry may import its own layer's package and every layer before it
-    ("errors", "canonical", "chained", "strict_yaml", "protocol"),
-    ("inputs", "macros", "prompts", "engine.base", "engine.rows", "engine.seeds", "engine.two_stage"),
-    ("gates", "planner", "bundles", "audit", "ladder", "approval", "semantics"),
-    ("engine", "lineage", "orchestrator", "phase", "report", "study"),
-    ("commands", "cli"),
+CORE = (  # a package may import itself and every package before it, none behind it
+    *("errors", "canonical", "frozen", "utc", "files", "capacity", "records", "dvc_files", "registry"),
+    *("prompts", "sampling", "domains.macros", "domains", "gates", "store", "sandbox", "audit", "ladder"),
 )
+EDGE = (
+    *("engine", "engine.parent", "engine.child", "engine.convert", "workspace", "evidence", "approval"),
+    *("phase", "prefect_api", "dvc_api", "semantics", "study", "report", "stages", "cli"),
+)
+ORDER = (*CORE, *EDGE)
 HEAVY = ("prefect", "dvc", "vllm", "torch", "transformers")
-EDGES = {"engine/vllm.py": {"vllm", "torch"}, "engine/convert.py": {"torch", "transformers"}}
-MODULES = sorted(PACKAGE.rglob("*.py"))
+IMPORTERS = {
+    "engine/child/vllm_engine.py": {"vllm", "torch"},
+    "engine/convert/gguf.py": {"torch", "transformers"},
+}
+MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
 
 
 def _imports(path: Path) -> list[tuple[str, bool]]:
@@ -38,13 +43,13 @@ def _imports(path: Path) -> list[tuple[str, bool]]:
     return found
 
 
-def _layer(name: str) -> int:
-    parts = name.split(".")
+def _package(module: str) -> str:
+    """The entry of ORDER that holds `module`, the longest one that does."""
+    parts = module.split(".")
     for depth in (2, 1):
-        for level, members in enumerate(LAYERS):
-            if ".".join(parts[:depth]) in members:
-                return level
-    raise AssertionError(f"{name} stands in no layer; give it a place in LAYERS")
+        if (name := ".".join(parts[:depth])) in ORDER:
+            return name
+    raise AssertionError(f"{module} is in no package of ORDER; give it a place there")
 
 
 def _name(path: Path) -> str:
@@ -58,14 +63,28 @@ def test_imports_go_down_and_never_hide(path: Path) -> None:
         top = module.split(".")[0]
         assert not (inside and top != "__future__"), f"{name} imports {module} inside a function"
         if top in HEAVY:
-            assert top in EDGES.get(path.relative_to(PACKAGE).as_posix(), set()), f"{name} imports {top}"
+            assert top in IMPORTERS.get(path.relative_to(PACKAGE).as_posix(), set()), f"{name} imports {top}"
         assert top not in ("flows", "tasks"), f"{name} imports {module}: src knows neither flows nor tasks"
         if top == "fitladder" and module != "fitladder" and not name.endswith("__init__"):
-            target = module.removeprefix("fitladder.")
-            here, there = _layer(name), _layer(target)
-            same_package = name.split(".")[0] == target.split(".")[0]
-            free = here == there and here in (0, 1, 3, 4)  # L2 siblings exchange plain data
-            assert there < here or same_package or free, f"{name} (L{here}) imports {target} (L{there})"
+            here, there = _package(name), _package(module.removeprefix("fitladder."))
+            assert ORDER.index(there) <= ORDER.index(here), f"{name} ({here}) imports {module} ({there})"
+
+
+def test_every_package_has_a_place_in_the_order() -> None:
+    assert {_package(_name(path)) for path in MODULES} == set(ORDER)
+
+
+@pytest.mark.parametrize("side", ["engine.parent", "engine.child", "engine.convert"])
+def test_no_side_of_the_engine_imports_another(side: str) -> None:
+    others = {"engine.parent", "engine.child", "engine.convert"} - {side}
+    for path in MODULES:
+        if _package(_name(path)) == side:
+            found = {
+                _package(module.removeprefix("fitladder."))
+                for module, _ in _imports(path)
+                if module.startswith("fitladder.")
+            }
+            assert not found & others, _name(path)
 
 
 def test_no_import_cycles() -> None:
@@ -103,14 +122,12 @@ def _loaded(code: str) -> set[str]:
 
 
 def test_help_loads_nothing_heavy() -> None:
-    loaded = _loaded("sys.argv=['fitladder','--help']\nfrom fitladder.cli import main\nmain()")
+    loaded = _loaded("sys.argv=['fitladder','--help']\nfrom fitladder.cli.main import main\nmain()")
     assert not loaded & {*HEAVY, "numpy", "pyarrow", "matplotlib", "tokenizers"}
 
 
 def test_the_core_loads_nothing_heavy() -> None:
-    core = [
-        _name(path) for path in MODULES if _name(path).split(".")[0] in {*LAYERS[0], *LAYERS[1], *LAYERS[2]}
-    ]
+    core = [_name(path) for path in MODULES if _package(_name(path)) in CORE]
     wanted = [name for name in core if not name.endswith("__init__") and not name.startswith("engine.")]
     assert len(wanted) > 30
     code = "import importlib\n" + "".join(f"importlib.import_module('fitladder.{name}')\n" for name in wanted)

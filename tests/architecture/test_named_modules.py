@@ -45,10 +45,13 @@ def test_every_named_module_exists(path: Path) -> None:
     [
         ("# reconcile.py asks\n", ["1: reconcile.py"]),
         ("\n`bundles/gone.py`", ["2: bundles/gone.py"]),
-        ("fitladder.bundles.gone.name", ["1: fitladder.bundles.gone.name"]),
+        ("fitladder.store.gone.name", ["1: fitladder.store.gone.name"]),
         ("\n\n(see fitladder.gone.name)", ["3: fitladder.gone.name"]),
-        ("chain.py, engine/base.py, tests/conftest.py, fitladder.bundles.chain.load_chain", []),
+        (
+            "catalog_chain.py, records/engine_facts.py, tests/conftest.py, fitladder.store.catalog_chain.load_chain",
+            [],
+        ),
     ],
 )
 def test_a_name_of_no_module_is_noticed(text: str, wrong: list[str]) -> None:
-    assert wrong_names(text, ROOT / "src" / "fitladder" / "bundles") == wrong
+    assert wrong_names(text, ROOT / "src" / "fitladder" / "store") == wrong

@@ -30,9 +30,9 @@ import vllm
 from vllm.inputs import tokens_input
 from vllm.sampling_params import RequestOutputKind
 
-from fitladder.engine.base import SampleRequest
-from fitladder.engine.geometry_model import write_geometry_model
-from fitladder.engine.vllm import VllmEngine
+from fitladder.engine.child.vllm_engine import VllmEngine
+from fitladder.engine.convert.geometry_model import write_geometry_model
+from fitladder.sampling.engine_protocol import SampleRequest
 
 COMMON = {
     "async_scheduling": False,

@@ -9,13 +9,13 @@ import time
 
 import numpy as np
 
-from fitladder.planner.admission import SpacedAdmission
-from fitladder.planner.pool import Pool
-from fitladder.planner.safety import ActiveSequence, earliest_safe_step
-from fitladder.planner.simulate import Request, SimulatedRun, simulate
-from fitladder.planner.spacing import lower_bound_steps
-from fitladder.planner.steptime import StepTime
-from fitladder.protocol.capture import covering_capture_list, dense_capture_list
+from fitladder.capacity.admission import SpacedAdmission
+from fitladder.capacity.admission_safety import ActiveSequence, earliest_safe_step
+from fitladder.capacity.capture_coverage import covering_capture_list, dense_capture_list
+from fitladder.capacity.pool import Pool
+from fitladder.capacity.simulator import Request, SimulatedRun, simulate
+from fitladder.capacity.spaced_starts import lower_bound_steps
+from fitladder.capacity.step_time import StepTime
 
 POOL, LENGTH, BATCHED = Pool(229, 528, 3), 3_072, 32_768
 BASE_ARM = (978, 990, 980, 986, 974, 980, 975, 985, 987, 984, 982, 983)

@@ -18,17 +18,18 @@ from support import bundle_factory as make
 from support.sample_rows import columns_of, cut_row
 
 from fitladder.audit.periodicity import best_lag, find_loop
-from fitladder.audit.termination import TerminationAudit, audit_termination
-from fitladder.bundles.claim import hold_root
-from fitladder.bundles.samples import render_samples
-from fitladder.bundles.verify import verify_bundle
-from fitladder.bundles.writer import commit_bundle
+from fitladder.audit.termination import audit_termination
 from fitladder.canonical import sha256_file
-from fitladder.engine.rows import SampleRow
-from fitladder.engine.seeds import stage1_seed, stage2_seed
-from fitladder.lineage.audits import audit_bundle
-from fitladder.protocol.experiment import Experiment
-from fitladder.protocol.settings import LoopRule, Rung
+from fitladder.evidence.audit_bundle import audit_bundle
+from fitladder.records.audit import TerminationAudit
+from fitladder.records.experiment import Experiment
+from fitladder.records.sample import SampleRow
+from fitladder.records.settings import LoopRule, Rung
+from fitladder.sampling.parquet import render_samples
+from fitladder.sampling.seeds import stage1_seed, stage2_seed
+from fitladder.store.claim import hold_root
+from fitladder.store.verify_bundle import verify_bundle
+from fitladder.store.write_bundle import commit_bundle
 
 BUDGET = 49_152
 PERIODS = (

@@ -10,7 +10,7 @@ import time
 import pytest
 from support.prefect_house import Prefect
 
-from fitladder.orchestrator.runs import resume_run
+from fitladder.prefect_api.runs import resume_run
 
 pytestmark = pytest.mark.server
 REPEATS = int(os.environ.get("FITLADDER_BENCH_REPEATS", "1"))

@@ -4,10 +4,10 @@ import time
 
 import numpy as np
 
-from fitladder.macros.depth import DepthIndex
-from fitladder.macros.program import execute_many
-from fitladder.macros.tasks import TaskShape
-from fitladder.macros.taskset import render_task_set
+from fitladder.domains.macros.depth import DepthIndex
+from fitladder.domains.macros.program import execute_many
+from fitladder.domains.macros.tasks import TaskShape
+from fitladder.domains.macros.taskset import render_task_set
 
 
 def best_of(count, work):

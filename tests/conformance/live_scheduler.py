@@ -24,9 +24,9 @@ os.environ.update(
 from support.worst_case import WorstCaseAdmission
 from vllm import LLM, SamplingParams
 
-from fitladder.planner.admission import AdmissionPolicy, SpacedAdmission
-from fitladder.planner.pool import Pool
-from fitladder.planner.safety import ActiveSequence
+from fitladder.capacity.admission import AdmissionPolicy, SpacedAdmission
+from fitladder.capacity.admission_safety import ActiveSequence
+from fitladder.capacity.pool import Pool
 
 SEQS, BATCHED, BLOCKS, LENGTH, COUNT = 24, 256, 33, 200, 24
 CONFIG = {

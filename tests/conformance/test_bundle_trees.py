@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from fitladder.bundles.schemas import FileRecord
-from fitladder.bundles.tree import Tree, tree_of
+from fitladder.files.file_record import FileRecord
+from fitladder.files.tree_digest import Tree, tree_of
 
 REFERENCE = Path(__file__).parents[3] / "shared" / "reference"
 pytestmark = pytest.mark.skipif(not REFERENCE.is_dir(), reason="../shared/reference is not here")

@@ -13,19 +13,21 @@ import numpy as np
 import pytest
 from support.sample_rows import columns_of, cut_row
 
-from fitladder.audit.termination import TerminationAudit, audit_termination
+from fitladder.audit.termination import audit_termination
 from fitladder.canonical import canonical_bytes, read_json
-from fitladder.commands.gate import gate
-from fitladder.engine.base import EngineFacts
+from fitladder.cli.gate import gate
 from fitladder.errors import LadderRefused
 from fitladder.gates.cuda_graphs import check_cuda_graphs
 from fitladder.gates.kv_fit import check_kv_fit
 from fitladder.ladder.authorise import next_phase
-from fitladder.ladder.outcome import PhaseOutcome, interrupted, outcome_of
+from fitladder.ladder.outcome import interrupted, outcome_of
 from fitladder.ladder.select import finalise, select
-from fitladder.protocol.experiment import Experiment
-from fitladder.protocol.key import BundleKey
-from fitladder.protocol.registry import load_registry
+from fitladder.records.audit import TerminationAudit
+from fitladder.records.bundle_key import BundleKey
+from fitladder.records.engine_facts import EngineFacts
+from fitladder.records.experiment import Experiment
+from fitladder.records.outcome import PhaseOutcome
+from fitladder.registry.load import load_registry
 
 REPOSITORY = Path(__file__).parents[2]
 REFERENCE = REPOSITORY.parent / "shared" / "reference"

@@ -6,17 +6,17 @@ import pytest
 from support.compress import compress
 
 from fitladder.canonical import canonical_sha256, parse_model, read_json, sha256_file
+from fitladder.domains.macros.depth import DepthIndex, program_signature
+from fitladder.domains.macros.library import Libraries, expand
+from fitladder.domains.macros.primitives import check_values
+from fitladder.domains.macros.program import execute
+from fitladder.domains.macros.tasks import Demonstrations
 from fitladder.errors import InputRefused
-from fitladder.macros.depth import DepthIndex, program_signature
-from fitladder.macros.library import Libraries, expand
-from fitladder.macros.primitives import check_values
-from fitladder.macros.program import execute
-from fitladder.macros.tasks import Demonstrations
+from fitladder.prompts.close_marker import check_marker
 from fitladder.prompts.manifest import TokenizerIdentity, check_prompts, parse_manifest, render_prompts
-from fitladder.prompts.markers import check_marker
-from fitladder.prompts.records import parse_records
+from fitladder.prompts.messages import parse_records
 from fitladder.prompts.render import render_prompt, text_sha256
-from fitladder.prompts.tokenize import load_tokenizer
+from fitladder.prompts.tokenizer import load_tokenizer
 
 REFERENCE = Path(__file__).parents[3] / "shared/reference/inputs"
 RECORDS = {

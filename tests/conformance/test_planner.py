@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from fitladder.canonical import read_json
-from fitladder.planner.capacity import Cache, plan_capacity
-from fitladder.planner.geometry import parse_geometry
-from fitladder.planner.presets import PRESETS
-from fitladder.protocol.capacity import blocks_for_kv_tokens, longest_sequence_tokens
+from fitladder.capacity.block_geometry import parse_geometry
+from fitladder.capacity.kv_blocks import blocks_for_kv_tokens, longest_sequence_tokens
+from fitladder.capacity.presets import PRESETS
+from fitladder.capacity.widest_batch import Cache, plan_capacity
 
 REFERENCE = Path(__file__).parents[3] / "shared/reference"
 pytestmark = pytest.mark.skipif(not REFERENCE.is_dir(), reason=f"no published data at {REFERENCE}")

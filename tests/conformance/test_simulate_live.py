@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from support.worst_case import WorstCaseAdmission
 
-from fitladder.planner.admission import AdmissionPolicy, SpacedAdmission
-from fitladder.planner.pool import Pool
-from fitladder.planner.simulate import Request, simulate
+from fitladder.capacity.admission import AdmissionPolicy, SpacedAdmission
+from fitladder.capacity.pool import Pool
+from fitladder.capacity.simulator import Request, simulate
 
 HERE = Path(__file__).parent
 REPOSITORY = HERE.parents[1]

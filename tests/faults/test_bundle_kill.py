@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from support import bundle_factory as make
 
-from fitladder.bundles.claim import hold_root
-from fitladder.bundles.inventory import inspect_root, verify_root
-from fitladder.bundles.writer import reconcile
 from fitladder.errors import BundleError, BundlePartial
+from fitladder.store.claim import hold_root
+from fitladder.store.verify_root import inspect_root, verify_root
+from fitladder.store.write_bundle import reconcile
 
 # A child for each step, forked from one warm process that has used no thread: it runs the phase and is killed
 # right before the n-th call that changes the disk; before an fsync, with half of the file's bytes torn off.
@@ -22,7 +22,7 @@ import os, signal, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 from support import bundle_factory as make
-from fitladder.bundles.claim import hold_root
+from fitladder.store.claim import hold_root
 
 class Steps:
     def __init__(self, last):

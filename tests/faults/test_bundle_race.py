@@ -8,16 +8,16 @@ from pathlib import Path
 
 from support import bundle_factory as make
 
-from fitladder.bundles.claim import hold_root
-from fitladder.bundles.inventory import verify_root
 from fitladder.errors import RootBusy
+from fitladder.store.claim import hold_root
+from fitladder.store.verify_root import verify_root
 
 PHASE = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 from support import bundle_factory as make
-from fitladder.bundles.claim import hold_root
+from fitladder.store.claim import hold_root
 from fitladder.errors import FitladderError
 print("ready", flush=True)
 sys.stdin.readline()

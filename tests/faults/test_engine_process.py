@@ -12,7 +12,7 @@ import pytest
 from support.sample_rows import read_rows
 
 from fitladder.canonical import sha256_file
-from fitladder.engine.process import EngineProcess, engine_command
+from fitladder.engine.parent.process import EngineProcess, engine_command
 from fitladder.engine.request import load_request, write_request
 from fitladder.errors import EngineFailed, EnvironmentNotReady
 
@@ -170,7 +170,7 @@ def test_an_interrupt_kills_the_whole_group(start, tmp_path):
 PARENT = """
 import sys, time
 from pathlib import Path
-from fitladder.engine.process import EngineProcess
+from fitladder.engine.parent.process import EngineProcess
 from fitladder.engine.request import load_request
 engine = EngineProcess.start(
     load_request(Path(sys.argv[1])),

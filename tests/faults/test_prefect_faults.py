@@ -14,8 +14,8 @@ from scripted.house import approve, key_of
 from support.prefect_house import Prefect
 
 from fitladder.errors import LadderRefused
-from fitladder.orchestrator.runs import create_run, set_state
-from fitladder.orchestrator.setup import DEFAULT_SLOT, empty_slot
+from fitladder.prefect_api.deployments import DEFAULT_SLOT, empty_slot
+from fitladder.prefect_api.runs import create_run, set_state
 
 pytestmark = pytest.mark.server
 COMPLETE = ["engine.json", "preflight.json", "receipt.json", "samples.parquet"]

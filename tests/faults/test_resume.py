@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from support.prefect_house import Prefect
 
-from fitladder.orchestrator.rest import PrefectApi
+from fitladder.prefect_api.client import PrefectApi
 
 pytestmark = pytest.mark.server
 RUNS = 100

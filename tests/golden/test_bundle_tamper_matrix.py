@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from support import bundle_factory as make
 
-from fitladder.bundles.inventory import verify_root
 from fitladder.errors import BundleError
+from fitladder.store.verify_root import verify_root
 
 FILES = (
     "think_64/probe/preflight.json",

@@ -18,9 +18,9 @@ os.environ.update(
     VLLM_LOGGING_LEVEL="DEBUG",
 )
 
-from fitladder.engine.geometry_model import write_geometry_model
-from fitladder.engine.vllm import VllmEngine
-from fitladder.planner.presets import find_preset
+from fitladder.capacity.presets import find_preset
+from fitladder.engine.child.vllm_engine import VllmEngine
+from fitladder.engine.convert.geometry_model import write_geometry_model
 
 HYBRID = {"gdn_prefill_backend": "triton", "language_model_only": True, "mamba_cache_mode": "none"}
 MEMORY = (

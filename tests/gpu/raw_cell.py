@@ -19,8 +19,8 @@ os.environ.update(
     TOKENIZERS_PARALLELISM="false",
 )
 
-from fitladder.engine.base import SampleRequest
-from fitladder.engine.vllm import VllmEngine
+from fitladder.engine.child.vllm_engine import VllmEngine
+from fitladder.sampling.engine_protocol import SampleRequest
 
 PARAMETERS = {"temperature": 0.6, "top_p": 0.95, "top_k": 20, "ignore_eos": True, "detokenize": False}
 WARMUP_TOKENS = 64

@@ -40,7 +40,7 @@ PROBE_PROMPT_MAX = 990  # the longest registered prompt of the base arm
 REHEARSALS = {"exact": [], "implicit": ["--capture=implicit"], "wide64": ["--max-num-seqs=64"]}
 STARTS_AFTER_S = {"wide64": 90}
 POOLS = ("smollm2-135m", "qwen3-4b", "llama-3.1-8b", "qwen3.5-4b")
-CLI = [sys.executable, "-c", "from fitladder.cli import main; main()"]
+CLI = [sys.executable, "-c", "from fitladder.cli.main import main; main()"]
 
 
 def dig(value: Any, *path: str) -> Any:

@@ -16,9 +16,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from fitladder.engine.geometry_model import write_geometry_model
-from fitladder.planner.pool import Pool
-from fitladder.planner.simulate import Request, simulate
+from fitladder.capacity.pool import Pool
+from fitladder.capacity.simulator import Request, simulate
+from fitladder.engine.convert.geometry_model import write_geometry_model
 from fitladder.study.draw import draw_integers
 
 PROMPTS = (978, 990, 980, 986, 974, 980, 975, 985, 987, 984, 982, 983)  # the registered base arm's lengths

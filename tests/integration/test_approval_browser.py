@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect, sync_playwright
 from support.prefect_house import Prefect
 
-from fitladder.approval.go import CHECKLIST
+from fitladder.records.approval import CHECKLIST
 
 pytestmark = [pytest.mark.server, pytest.mark.browser]
 CHROMIUM = Path("/usr/bin/chromium")

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from support.sample_rows import read_rows
 
-from fitladder.engine.geometry_model import geometry_files
-from fitladder.engine.process import EngineProcess, engine_command
+from fitladder.capacity.block_geometry import parse_geometry
+from fitladder.capacity.kv_blocks import blocks_per_sequence, kv_tokens_for_blocks
+from fitladder.engine.convert.geometry_model import geometry_files
+from fitladder.engine.parent.process import EngineProcess, engine_command
 from fitladder.engine.request import RequestRecord, load_request
-from fitladder.engine.seeds import stage1_seed
-from fitladder.planner.geometry import parse_geometry
-from fitladder.protocol.capacity import blocks_per_sequence, kv_tokens_for_blocks
+from fitladder.sampling.seeds import stage1_seed
 
 ROOT = Path(__file__).parents[2]
 PYTHON = Path(os.environ.get("FITLADDER_ENGINE_PYTHON", ROOT / ".venv-vllm/bin/python"))

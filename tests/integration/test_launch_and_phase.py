@@ -14,15 +14,15 @@ import pytest
 from support.prefect_house import OWNER, Prefect
 
 from fitladder.approval.chain import chain_path, load_chain
-from fitladder.approval.clock import format_utc
 from fitladder.errors import GoRefused
-from fitladder.orchestrator.approvals import audit_approvals
-from fitladder.orchestrator.beside import OnDisk, compare, load_phase_runs
-from fitladder.orchestrator.runs import FlowRun, create_run, flow_runs, resume_run, run_of_go, set_state
-from fitladder.orchestrator.setup import DEFAULT_SLOT, GPU_POOL
+from fitladder.evidence.root_state import survey
 from fitladder.phase.ask import close_overdue
-from fitladder.phase.standing import survey
-from fitladder.protocol.key import BundleKey
+from fitladder.prefect_api.approval_conflicts import audit_approvals
+from fitladder.prefect_api.conflicts import OnDisk, compare, load_phase_runs
+from fitladder.prefect_api.deployments import DEFAULT_SLOT, GPU_POOL
+from fitladder.prefect_api.runs import FlowRun, create_run, flow_runs, resume_run, run_of_go, set_state
+from fitladder.records.bundle_key import BundleKey
+from fitladder.utc import format_utc
 
 pytestmark = pytest.mark.server
 LATE_S = 2

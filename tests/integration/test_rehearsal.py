@@ -26,7 +26,7 @@ from scripted.house import (
 )
 from support.prefect_house import OWNER, Prefect
 
-from fitladder.phase.standing import survey
+from fitladder.evidence.root_state import survey
 
 
 def rehearse(

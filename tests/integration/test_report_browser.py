@@ -13,9 +13,9 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 from support.report_house import history_house, small_house
 
-from fitladder.audit.foreign import ForeignRow, audit_rows
+from fitladder.audit.token_files import ForeignRow, audit_rows
 from fitladder.canonical import Rate
-from fitladder.protocol.settings import LoopRule
+from fitladder.records.settings import LoopRule
 from fitladder.report.build import build_report
 from fitladder.report.index import build_index
 from fitladder.report.log import append_log

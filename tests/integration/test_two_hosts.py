@@ -17,15 +17,15 @@ from scripted.house import key_of
 from support.prefect_house import Checkout, Prefect, make_checkout
 
 from fitladder.approval.chain import chain_path, load_chain
-from fitladder.bundles.layout import place_of
-from fitladder.orchestrator.processes import Child, end_all, start
-from fitladder.orchestrator.runs import FlowRun, create_run
-from fitladder.orchestrator.setup import GPU_POOL, claim_queue, ensure_device
-from fitladder.protocol.queue import DEFAULT_QUEUE
+from fitladder.prefect_api.deployments import GPU_POOL, claim_queue, ensure_device
+from fitladder.prefect_api.processes import Child, end_all, start
+from fitladder.prefect_api.runs import FlowRun, create_run
+from fitladder.records.layout import place_of
+from fitladder.records.work_queue import DEFAULT_QUEUE
 
 pytestmark = pytest.mark.server
 QUEUE = "gpuhost"
-FITLADDER = [sys.executable, "-c", "from fitladder.cli import main; main()"]
+FITLADDER = [sys.executable, "-c", "from fitladder.cli.main import main; main()"]
 
 
 @dataclass

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fitladder.planner.admission import SpacedAdmission
-from fitladder.planner.pool import Pool
-from fitladder.planner.safety import ActiveSequence, earliest_safe_step
-from fitladder.planner.simulate import Request, simulate
-from fitladder.planner.spacing import cheapest_starts
+from fitladder.capacity.admission import SpacedAdmission
+from fitladder.capacity.admission_safety import ActiveSequence, earliest_safe_step
+from fitladder.capacity.pool import Pool
+from fitladder.capacity.simulator import Request, simulate
+from fitladder.capacity.spaced_starts import cheapest_starts
 
 LENGTH = 24  # the budget of the sequences drawn here
 

@@ -1,8 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fitladder.macros.mining import make_library
-from fitladder.macros.primitives import NAMES
+from fitladder.domains.macros.mining import make_library
+from fitladder.domains.macros.primitives import NAMES
 from fitladder.semantics.parse import Candidate, Limits, Rejection, parse_answer
 
 LIBRARY = make_library(

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from support import bundle_factory as make
 from support.sample_rows import read_rows
 
-from fitladder.bundles.inventory import verify_root
-from fitladder.bundles.samples import render_samples
-from fitladder.bundles.text import escape_text, unescape_text
-from fitladder.engine.rows import SampleRow
 from fitladder.errors import BundleError
+from fitladder.files.escaped_text import escape_text, unescape_text
+from fitladder.records.sample import SampleRow
+from fitladder.sampling.parquet import render_samples
+from fitladder.store.verify_root import verify_root
 
 SETTINGS = settings(
     max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]

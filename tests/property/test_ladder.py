@@ -7,10 +7,11 @@ from hypothesis import strategies as st
 from support import bundle_factory as make
 
 from fitladder.ladder.authorise import next_phase
-from fitladder.ladder.outcome import PhaseOutcome, interrupted, outcome_of
+from fitladder.ladder.outcome import interrupted, outcome_of
 from fitladder.ladder.select import select
 from fitladder.ladder.walk import walk
-from fitladder.protocol.experiment import PHASES, Experiment
+from fitladder.records.experiment import PHASES, Experiment
+from fitladder.records.outcome import PhaseOutcome
 
 BUDGETS = (64, 96, 128, 1_024)
 EXPERIMENT: Experiment = make.experiment(rungs=[(budget, 2) for budget in BUDGETS], records=6, k=(2, 5))

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fitladder.audit.periodicity import LagMatch, best_lag, find_loop, nearest_lag, onset_token
-from fitladder.protocol.settings import LoopRule
+from fitladder.records.settings import LoopRule
 
 
 def oracle(ids: list[int], rule: LoopRule) -> LagMatch | None:

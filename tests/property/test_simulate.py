@@ -3,8 +3,8 @@
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fitladder.planner.pool import Pool
-from fitladder.planner.simulate import Request, simulate
+from fitladder.capacity.pool import Pool
+from fitladder.capacity.simulator import Request, simulate
 
 
 def plain_run(

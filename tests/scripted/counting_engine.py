@@ -10,8 +10,8 @@ from pathlib import Path
 
 from engine import Script, ScriptedEngine
 
-from fitladder.engine.base import Completion, Progress, SampleRequest
-from fitladder.engine.child import serve
+from fitladder.engine.child.main import serve
+from fitladder.sampling.engine_protocol import Completion, Progress, SampleRequest
 
 
 class CountingEngine(ScriptedEngine):

@@ -17,9 +17,10 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from fitladder.engine.base import Completion, EngineFacts, Progress, RuntimeFacts, SampleRequest
-from fitladder.engine.child import serve
+from fitladder.engine.child.main import serve
 from fitladder.engine.request import EngineRequest
+from fitladder.records.engine_facts import EngineFacts, RuntimeFacts
+from fitladder.sampling.engine_protocol import Completion, Progress, SampleRequest
 
 
 @dataclass(frozen=True)

@@ -17,17 +17,17 @@ import tokenizers
 import yaml
 from tokenizers import AddedToken, decoders, models, pre_tokenizers
 
-from fitladder.approval.go import CHECKLIST, Ask
-from fitladder.bundles.receipt import Receipt
-from fitladder.bundles.tree import tree_sha256
 from fitladder.canonical import canonical_bytes, sha256_bytes, sha256_file
 from fitladder.errors import GoRefused
+from fitladder.files.tree_digest import tree_sha256
 from fitladder.phase import run
 from fitladder.phase.ask import decide, open_ask
-from fitladder.phase.house import House
 from fitladder.prompts.manifest import TokenizerIdentity, freeze_prompts, render_manifest, render_prompts
-from fitladder.prompts.records import Message, Record
-from fitladder.protocol.key import BundleKey
+from fitladder.prompts.messages import Message, Record
+from fitladder.records.approval import CHECKLIST, Ask
+from fitladder.records.bundle_key import BundleKey
+from fitladder.records.receipt import Receipt
+from fitladder.workspace import House
 
 ROOT = Path(__file__).parents[2]
 EXPERIMENT = "scripted_experiment"

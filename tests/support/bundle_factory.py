@@ -6,20 +6,20 @@ from typing import Any
 
 import numpy as np
 
-from fitladder.bundles.claim import HeldRoot, hold_root
-from fitladder.bundles.ids import seeds_sha256
-from fitladder.bundles.inventory import inspect_root
-from fitladder.bundles.samples import render_samples
-from fitladder.bundles.schemas import EngineMeta, Preflight, PromptRecord
-from fitladder.bundles.verify import VerifiedBundle
-from fitladder.bundles.writer import commit_bundle, write_preflight
 from fitladder.canonical import canonical_sha256, sha256_bytes, sha256_file
-from fitladder.engine.base import EngineFacts, RuntimeFacts
-from fitladder.engine.rows import SampleRow
-from fitladder.engine.seeds import stage1_seed, stage2_seed
-from fitladder.protocol.binding import Binding
-from fitladder.protocol.experiment import ARM_OF_PHASE, Experiment
-from fitladder.protocol.key import BundleKey
+from fitladder.records.binding import Binding
+from fitladder.records.bundle_key import BundleKey
+from fitladder.records.engine_facts import EngineFacts, RuntimeFacts
+from fitladder.records.experiment import ARM_OF_PHASE, Experiment
+from fitladder.records.preflight import EngineMeta, Preflight, PromptRecord
+from fitladder.records.record_ids import seeds_sha256
+from fitladder.records.sample import SampleRow
+from fitladder.sampling.parquet import render_samples
+from fitladder.sampling.seeds import stage1_seed, stage2_seed
+from fitladder.store.claim import HeldRoot, hold_root
+from fitladder.store.verify_bundle import VerifiedBundle
+from fitladder.store.verify_root import inspect_root
+from fitladder.store.write_bundle import commit_bundle, write_preflight
 
 NOON_S = 1_767_323_045  # 2026-01-02T03:04:05Z
 ID = "small_experiment"
@@ -132,7 +132,7 @@ def binding(of: Experiment, code: str = "code") -> Binding:
         "experiment_id": of.experiment_id,
         "section": of.protocol_section(),
         "data": dict(of.data),
-        "generation_code": {"engine/process.py": sha(code)},
+        "generation_code": {"engine/parent/process.py": sha(code)},
     }
     body["generation_sha256"] = canonical_sha256(body)
     body["decision_code"] = {"audit/termination.py": sha("audit")}

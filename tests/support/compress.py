@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from fitladder.macros.library import Library
-from fitladder.macros.program import Program
+from fitladder.domains.macros.library import Library
+from fitladder.domains.macros.program import Program
 
 
 def compress(program: Sequence[str], library: Library) -> Program:

@@ -15,18 +15,18 @@ from typing import Any
 import yaml
 from support import bundle_factory as make
 
-from fitladder.bundles.claim import hold_root
-from fitladder.bundles.ids import seeds_sha256
-from fitladder.bundles.schemas import PromptRecord
 from fitladder.canonical import read_json
-from fitladder.engine.seeds import stage1_seed
-from fitladder.inputs.store import load_input
-from fitladder.lineage.dvc import Dvc
-from fitladder.lineage.outputs import write_file
-from fitladder.lineage.places import record_paths
-from fitladder.protocol.binding import bind
-from fitladder.protocol.experiment import ARM_OF_PHASE, Experiment
-from fitladder.protocol.registry import load_registry
+from fitladder.dvc_api.command import Dvc
+from fitladder.files.outputs import write_file
+from fitladder.records.experiment import ARM_OF_PHASE, Experiment
+from fitladder.records.preflight import PromptRecord
+from fitladder.records.record_ids import seeds_sha256
+from fitladder.registry.binding import bind
+from fitladder.registry.data_paths import record_paths
+from fitladder.registry.inputs import load_input
+from fitladder.registry.load import load_registry
+from fitladder.sampling.seeds import stage1_seed
+from fitladder.store.claim import hold_root
 
 REPOSITORY = Path(__file__).parents[2]
 ID = "smollm2_135m_cpu_rehearsal"

@@ -21,8 +21,18 @@ from support.study_text import study_text
 
 from fitladder.approval.chain import chain_path, load_chain
 from fitladder.approval.form import ask_of_schema
-from fitladder.bundles.layout import place_of
-from fitladder.orchestrator.processes import (
+from fitladder.phase.ask import decide, open_ask
+from fitladder.phase.dispatch import check_ready
+from fitladder.prefect_api.client import PrefectApi
+from fitladder.prefect_api.deployments import (
+    CPU_POOL,
+    DEFAULT_SLOT,
+    GPU_POOL,
+    empty_slot,
+    ensure_device,
+    ensure_launches,
+)
+from fitladder.prefect_api.processes import (
     Child,
     end_all,
     free_port,
@@ -32,8 +42,7 @@ from fitladder.orchestrator.processes import (
     wait_healthy,
     worker_environment,
 )
-from fitladder.orchestrator.rest import PrefectApi
-from fitladder.orchestrator.runs import (
+from fitladder.prefect_api.runs import (
     FlowRun,
     create_run,
     flow_runs,
@@ -42,19 +51,10 @@ from fitladder.orchestrator.runs import (
     resume_run,
     set_state,
 )
-from fitladder.orchestrator.session import FLOWS, deploy
-from fitladder.orchestrator.setup import (
-    CPU_POOL,
-    DEFAULT_SLOT,
-    GPU_POOL,
-    empty_slot,
-    ensure_device,
-    ensure_launches,
-)
-from fitladder.phase.ask import decide, open_ask
-from fitladder.phase.dispatch import check_ready
-from fitladder.phase.house import House
-from fitladder.protocol.queue import DEFAULT_QUEUE
+from fitladder.prefect_api.session import FLOWS, deploy
+from fitladder.records.layout import place_of
+from fitladder.records.work_queue import DEFAULT_QUEUE
+from fitladder.workspace import House
 
 EXPERIMENTS = 24
 OWNER = "olga"  # owns the GPU pool; asks for nearly everything, so that only one launch needs her hand-off
@@ -150,7 +150,14 @@ class Prefect:
     def agent(self, name: str) -> str:
         """A worker for phases by `fitladder agent` itself; returns what it says before it becomes one."""
         log = self.home / f"{name}.log"
-        command = [sys.executable, "-c", "from fitladder.cli import main; main()", "agent", "--name", name]
+        command = [
+            sys.executable,
+            "-c",
+            "from fitladder.cli.main import main; main()",
+            "agent",
+            "--name",
+            name,
+        ]
         environment = self._environment(GPU_POOL)
         self.children[name] = start(name, command, environment, log, self.checkout.folder)
         deadline = time.monotonic() + 60

@@ -9,13 +9,14 @@ import yaml
 from support import bundle_factory as make
 
 from fitladder.approval.chain import chain_path
-from fitladder.bundles.claim import hold_root
 from fitladder.gates.cuda_graphs import check_cuda_graphs
 from fitladder.gates.kv_fit import check_kv_fit
-from fitladder.lineage.stages.audit import make_audit
-from fitladder.protocol.binding import bind
-from fitladder.protocol.experiment import Experiment
-from fitladder.protocol.registry import Registry, load_registry
+from fitladder.records.experiment import Experiment
+from fitladder.records.registry import Registry
+from fitladder.registry.binding import bind
+from fitladder.registry.load import load_registry
+from fitladder.stages.audit import make_audit
+from fitladder.store.claim import hold_root
 
 ROOT = Path(__file__).parents[2]
 WORDS: dict[str, Any] = {

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from fitladder.audit.columns import TerminationColumns
-from fitladder.bundles.samples import COLUMNS, read_columns
-from fitladder.engine.rows import SampleRow
+from fitladder.records.sample import SampleRow
+from fitladder.sampling.parquet import COLUMNS, read_columns
 
 
 def cut_row(ids: Any, record_id: str = "r-00", index: int = 0, **changes: Any) -> SampleRow:

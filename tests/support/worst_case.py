@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fitladder.planner.pool import Pool
-from fitladder.planner.safety import ActiveSequence
+from fitladder.capacity.admission_safety import ActiveSequence
+from fitladder.capacity.pool import Pool
 
 
 @dataclass(frozen=True)

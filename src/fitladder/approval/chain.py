@@ -6,52 +6,24 @@ Reading is strict and whole: one bad byte and every later step refuses. Nothing 
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import NoReturn
 
-from fitladder.approval.clock import Utc
-from fitladder.approval.go import Ask, Closing, Go, Handoff
-from fitladder.canonical import canonical_bytes, parse_model
-from fitladder.chained import Link, append_bytes, locked, next_place, parse_links, read_lines, refuse_line
+from fitladder.canonical import canonical_bytes
 from fitladder.errors import GoRefused
-from fitladder.protocol.experiment import Frozen
+from fitladder.files.jsonl_chain import (
+    append_bytes,
+    locked,
+    next_place,
+    parse_links,
+    read_lines,
+    refuse_line,
+)
+from fitladder.records.approval import Go
+from fitladder.records.approval_entry import Draft, Entry
 
-__all__ = ["Draft", "Entry", "Kind", "adopt_chain", "append", "chain_path", "load_chain", "parse_chain"]
+__all__ = ["adopt_chain", "append", "chain_path", "load_chain", "parse_chain"]
 
-Kind = Literal["asked", "go", "no_go", "refused", "timed_out", "expired", "handoff"]
-Statement = Ask | Go | Handoff | Closing
-STATEMENT_OF_KIND: dict[Kind, type[Ask] | type[Go] | type[Handoff] | type[Closing]] = {
-    "asked": Ask,
-    "go": Go,
-    "no_go": Go,
-    "refused": Closing,
-    "timed_out": Closing,
-    "expired": Closing,
-    "handoff": Handoff,
-}
 _WHAT = "the approval chain"
-
-
-class Draft(Frozen):
-    """An entry before it has a place in the chain. `identity` says how sure we are who spoke."""
-
-    kind: Kind
-    recorded: Utc
-    statement: dict[str, Any]
-    signature: str | None
-    identity: Literal["signed", "self-asserted", "self", "derived"]
-
-
-class Entry(Link, Draft):
-    """One line of the chain."""
-
-    def parsed(self) -> Statement:
-        """The statement as its own model."""
-        return parse_model(
-            STATEMENT_OF_KIND[self.kind],
-            self.statement,
-            where=f"approval line {self.sequence}",
-            error=GoRefused,
-        )
 
 
 def chain_path(approvals: Path, experiment_id: str) -> Path:

@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, NoReturn
 
-from fitladder.approval.chain import Entry
-from fitladder.approval.clock import format_utc, parse_utc
-from fitladder.approval.go import CHECKLIST, Go, Handoff
 from fitladder.approval.signature import check_signature
 from fitladder.errors import GoRefused
-from fitladder.protocol.experiment import Experiment
-from fitladder.protocol.key import BundleKey
-from fitladder.protocol.queue import DEFAULT_QUEUE
-from fitladder.protocol.registry import Registry, Reviewer
+from fitladder.records.approval import CHECKLIST, Go, Handoff
+from fitladder.records.approval_entry import Entry
+from fitladder.records.bundle_key import BundleKey
+from fitladder.records.experiment import Experiment
+from fitladder.records.registry import Registry, Reviewer
+from fitladder.records.work_queue import DEFAULT_QUEUE
+from fitladder.utc import format_utc, parse_utc
 
 __all__ = [
     "Identity",

@@ -9,11 +9,11 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from fitladder.approval.clock import UTC_PATTERN, format_utc, parse_utc
-from fitladder.approval.go import CHECKLIST, Ask, Go, Handoff, Verdict
 from fitladder.canonical import parse_model
 from fitladder.errors import GoRefused
-from fitladder.protocol.experiment import Frozen
+from fitladder.frozen import Frozen
+from fitladder.records.approval import CHECKLIST, Ask, Go, Handoff, Verdict
+from fitladder.utc import UTC_PATTERN, format_utc, parse_utc
 
 __all__ = ["Decision", "ask_of_schema", "decision_form", "go_of", "handoff_form", "handoff_of"]
 

@@ -8,10 +8,10 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from fitladder.approval.go import Go, Handoff
 from fitladder.canonical import canonical_bytes, sha256_bytes
 from fitladder.errors import EnvironmentNotReady, GoRefused
-from fitladder.protocol.registry import Reviewer
+from fitladder.records.approval import Go, Handoff
+from fitladder.records.registry import Reviewer
 
 __all__ = ["NAMESPACE", "check_signature", "render_allowed_signers", "sign"]
 

@@ -10,23 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from fitladder.canonical import canonical_bytes
-from fitladder.chained import Link, append_bytes, locked, next_place, parse_links, read_lines
 from fitladder.errors import GoRefused
-from fitladder.protocol.key import BundleKey
-from fitladder.protocol.settings import Sha256
+from fitladder.files.jsonl_chain import append_bytes, locked, next_place, parse_links, read_lines
+from fitladder.records.bundle_key import BundleKey
+from fitladder.records.go_use import Use
 
-__all__ = ["Use", "check_begun", "check_unused", "load_uses", "record_begun", "record_use", "uses_path"]
+__all__ = ["check_begun", "check_unused", "load_uses", "record_begun", "record_use", "uses_path"]
 
 _WHAT = "the record of used GOs"
-
-
-class Use(Link):
-    """One GO went into the preflight of one phase in one root."""
-
-    go_sha256: Sha256
-    root_id: Sha256
-    key: BundleKey
-    preflight_sha256: Sha256 | None = None  # None: about to be written
 
 
 def uses_path(approvals: Path, experiment_id: str) -> Path:

@@ -1,0 +1,1 @@
+"""Content-blind audit of token ids: periodicity, termination, and any file of token lists."""

@@ -20,7 +20,7 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class TerminationColumns:
-    """One entry a sample, in bundle order, as `engine/rows.py` defines them.
+    """One entry a sample, in bundle order, as `records/sample.py` defines them.
 
     `stage1_token_ids` is an int32 array a sample: what stage 1 sampled up to, not including, the first model
     EOS. `stage2_finish_reasons` is None, and `stage2_tokens` 0, where stage 2 did not run.

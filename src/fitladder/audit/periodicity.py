@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
 
-from fitladder.protocol.settings import LoopRule
+from fitladder.records.settings import LoopRule
 
 __all__ = ["LagMatch", "best_lag", "find_loop", "is_loop", "nearest_lag", "onset_token"]
 

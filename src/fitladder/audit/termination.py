@@ -7,12 +7,12 @@ failed audit is data; a set of samples that cannot be this phase's is an error.
 from collections.abc import Sequence
 
 from fitladder.audit.columns import TerminationColumns, check_columns
-from fitladder.audit.equal import equal_samples
+from fitladder.audit.identical_samples import equal_samples
 from fitladder.audit.periodicity import is_loop, nearest_lag, onset_token
-from fitladder.audit.verdict import Ending, SampleVerdict, TerminationAudit, audit_rate
 from fitladder.errors import BundleError
-from fitladder.protocol.experiment import Experiment
-from fitladder.protocol.key import BundleKey
+from fitladder.records.audit import Ending, SampleVerdict, TerminationAudit, audit_rate
+from fitladder.records.bundle_key import BundleKey
+from fitladder.records.experiment import Experiment
 
 __all__ = ["TerminationAudit", "TerminationColumns", "audit_termination"]
 

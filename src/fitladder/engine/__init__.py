@@ -1,0 +1,1 @@
+"""Engine processes: the messages that the two sides exchange."""

@@ -9,10 +9,11 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from fitladder.canonical import canonical_bytes, parse_model, read_json
-from fitladder.engine.two_stage import EngineRecord
 from fitladder.errors import EngineFailed
-from fitladder.protocol.key import BundleKey
-from fitladder.protocol.settings import Count, Frozen, Sampling, Sha256, Thinking, TokenId
+from fitladder.frozen import Count, Frozen, Sha256, TokenId
+from fitladder.records.bundle_key import BundleKey
+from fitladder.records.settings import Sampling, Thinking
+from fitladder.sampling.two_stage import EngineRecord
 
 __all__ = ["EngineRequest", "ProcessRequest", "RequestRecord", "load_request", "write_request"]
 

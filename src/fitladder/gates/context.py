@@ -5,11 +5,12 @@ Never by cutting a prompt or shrinking a budget: what does not fit is refused, b
 
 from collections.abc import Sequence
 
-from fitladder.engine.base import EngineFacts
 from fitladder.errors import GateRefused
 from fitladder.gates.prompt_identity import PromptFacts
-from fitladder.gates.record import GateRecord
-from fitladder.protocol.experiment import Experiment, Rung
+from fitladder.records.engine_facts import EngineFacts
+from fitladder.records.experiment import Experiment
+from fitladder.records.gate import GateRecord
+from fitladder.records.settings import Rung
 
 __all__ = ["check_context", "longest_prompt"]
 

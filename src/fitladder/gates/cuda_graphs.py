@@ -8,16 +8,17 @@ lists are both the live engine's own words.
 from collections.abc import Mapping
 from typing import Any
 
-from fitladder.engine.base import EngineFacts
-from fitladder.errors import GateRefused
-from fitladder.gates.record import GateRecord
-from fitladder.protocol.capture import (
+from fitladder.capacity.capture_coverage import (
     check_capture_list,
     normalise_capture_list,
     render_widths,
     uncovered_widths,
 )
-from fitladder.protocol.experiment import Experiment, Rung
+from fitladder.errors import GateRefused
+from fitladder.records.engine_facts import EngineFacts
+from fitladder.records.experiment import Experiment
+from fitladder.records.gate import GateRecord
+from fitladder.records.settings import Rung
 
 __all__ = ["check_cuda_graphs"]
 

@@ -4,18 +4,19 @@ A preempted sequence is recomputed in another batch, so a run that does not fit 
 Pure: it sees only numbers that a live engine reported at this start; no figure of an earlier one counts.
 """
 
-from fitladder.engine.base import EngineFacts
-from fitladder.errors import GateRefused
-from fitladder.gates.record import GateRecord
-from fitladder.protocol.capacity import (
+from fitladder.capacity.kv_blocks import (
     BlockFit,
     blocks_per_sequence,
     check_concurrency,
     kv_tokens_for_blocks,
     longest_sequence_tokens,
 )
-from fitladder.protocol.experiment import Experiment, Phase, Rung
-from fitladder.protocol.kv_rule import KvFit, KvPool, decide_kv_fit
+from fitladder.capacity.kv_rule import KvFit, KvPool, decide_kv_fit
+from fitladder.errors import GateRefused
+from fitladder.records.engine_facts import EngineFacts
+from fitladder.records.experiment import Experiment, Phase
+from fitladder.records.gate import GateRecord
+from fitladder.records.settings import Rung
 
 __all__ = ["check_kv_fit"]
 
@@ -26,7 +27,7 @@ POLICY = "preemption-free admission; a sequence waits until its longest fits"
 def check_kv_fit(
     experiment: Experiment, rung: Rung, phase: Phase, facts: EngineFacts, longest_prompt_tokens: int
 ) -> GateRecord:
-    """Record of the fit by the registered rule (protocol/kv_rule.py), on what the built engine reported.
+    """Record of the fit by the registered rule (capacity/kv_rule.py), on what the built engine reported.
 
     Width is min(records * K, max_num_seqs). Under spaced admission the pool must hold one longest sequence,
     and admission, not width, keeps it free of preemption. Raises GateRefused with demand, pool and widest.

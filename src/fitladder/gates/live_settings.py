@@ -3,10 +3,11 @@
 It compares what the engine says about itself, not what was asked of it.
 """
 
-from fitladder.engine.base import EngineFacts
 from fitladder.errors import GateRefused
-from fitladder.gates.record import GateRecord, Number
-from fitladder.protocol.experiment import Experiment, Rung
+from fitladder.records.engine_facts import EngineFacts
+from fitladder.records.experiment import Experiment
+from fitladder.records.gate import GateRecord, Number
+from fitladder.records.settings import Rung
 
 __all__ = ["check_live_settings"]
 

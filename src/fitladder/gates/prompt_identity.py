@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fitladder.errors import GateRefused
-from fitladder.gates.record import GateRecord
+from fitladder.records.gate import GateRecord
 
 __all__ = ["PromptFacts", "check_prompt_identity"]
 

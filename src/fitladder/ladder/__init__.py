@@ -1,0 +1,1 @@
+"""The ladder: phase outcomes to the next authorised phase or the selection."""

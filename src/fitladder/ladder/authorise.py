@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from fitladder.errors import LadderRefused
-from fitladder.ladder.outcome import PhaseOutcome
 from fitladder.ladder.walk import walk
-from fitladder.protocol.experiment import Experiment
-from fitladder.protocol.key import BundleKey
+from fitladder.records.bundle_key import BundleKey
+from fitladder.records.experiment import Experiment
+from fitladder.records.outcome import PhaseOutcome
 
 __all__ = ["NextPhase", "check_authorised", "next_phase"]
 

@@ -7,8 +7,8 @@ lie, and how much is logged. Widths and capture lists are compared: bundles of d
 from collections.abc import Mapping
 from typing import Any
 
-from fitladder.engine.base import EngineFacts, RuntimeFacts
 from fitladder.errors import BindingChanged
+from fitladder.records.engine_facts import EngineFacts, RuntimeFacts
 
 __all__ = ["check_no_drift", "rung_identity"]
 

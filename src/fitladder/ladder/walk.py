@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from fitladder.errors import LadderRefused
-from fitladder.ladder.outcome import PhaseOutcome
-from fitladder.protocol.experiment import PHASES, Experiment
-from fitladder.protocol.key import BundleKey
+from fitladder.records.bundle_key import BundleKey
+from fitladder.records.experiment import PHASES, Experiment
+from fitladder.records.outcome import PhaseOutcome
+from fitladder.records.selection import RungStatus
 
-__all__ = ["Position", "RungStatus", "rung_name", "walk"]
-
-RungStatus = Literal["selected", "rejected", "begun", "not_reached"]
+__all__ = ["Position", "rung_name", "walk"]
 
 
 @dataclass(frozen=True)

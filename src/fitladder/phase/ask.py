@@ -8,17 +8,18 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from fitladder.approval.chain import Draft, Entry, Kind, append, chain_path, load_chain
+from fitladder.approval.chain import append, chain_path, load_chain
 from fitladder.approval.check import Identity, Situation, check_handoff, check_statement
-from fitladder.approval.clock import format_utc, parse_utc
 from fitladder.approval.form import go_of, handoff_of
-from fitladder.approval.go import Ask, Closing, Go, Handoff
 from fitladder.approval.uses import load_uses, uses_path
-from fitladder.engine.arguments import llm_arguments
+from fitladder.engine.parent.llm_arguments import llm_arguments
 from fitladder.errors import BindingChanged, FitladderError, GoRefused
-from fitladder.phase.house import House
-from fitladder.phase.standing import Standing, survey
-from fitladder.protocol.key import BundleKey
+from fitladder.evidence.root_state import Standing, survey
+from fitladder.records.approval import Ask, Closing, Go, Handoff
+from fitladder.records.approval_entry import Draft, Entry, Kind
+from fitladder.records.bundle_key import BundleKey
+from fitladder.utc import format_utc, parse_utc
+from fitladder.workspace import House
 
 __all__ = ["answer_to", "close_overdue", "decide", "hand_over", "open_ask", "situation"]
 

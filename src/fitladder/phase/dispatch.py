@@ -9,12 +9,12 @@ from typing import Any
 
 from fitladder.approval.chain import chain_path, load_chain
 from fitladder.approval.check import check_handed_over, check_usable, owner_to_ask
-from fitladder.approval.go import Ask, Go, Handoff
 from fitladder.canonical import canonical_bytes
 from fitladder.errors import BindingChanged, GoRefused, LadderRefused
+from fitladder.evidence.root_state import survey
 from fitladder.phase.ask import answer_to, situation
-from fitladder.phase.house import House
-from fitladder.phase.standing import survey
+from fitladder.records.approval import Ask, Go, Handoff
+from fitladder.workspace import House
 
 __all__ = ["Ready", "check_ready", "window_go"]
 

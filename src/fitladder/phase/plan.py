@@ -8,12 +8,13 @@ from typing import Any
 
 from fitladder.approval.chain import chain_path, load_chain
 from fitladder.approval.check import owner_to_ask
-from fitladder.approval.go import CHECKLIST, Ask, Go
-from fitladder.phase.expect import Geometry, expected_geometry, expected_speed, fit_line
-from fitladder.phase.house import House
-from fitladder.phase.standing import Standing, survey
-from fitladder.protocol.capture import render_widths, uncovered_widths
-from fitladder.protocol.experiment import Experiment, Rung
+from fitladder.capacity.capture_coverage import render_widths, uncovered_widths
+from fitladder.evidence.root_state import Standing, survey
+from fitladder.phase.expectation import Geometry, expected_geometry, expected_speed, fit_line
+from fitladder.records.approval import CHECKLIST, Ask, Go
+from fitladder.records.experiment import Experiment
+from fitladder.records.settings import Rung
+from fitladder.workspace import House
 
 __all__ = ["PhasePlan", "plan_phase", "render_plan"]
 

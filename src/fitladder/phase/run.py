@@ -23,39 +23,33 @@ from pathlib import Path
 
 from fitladder.approval.chain import adopt_chain, chain_path, load_chain
 from fitladder.approval.check import Identity, check_handed_over, check_usable, find_go
-from fitladder.approval.go import Go
-from fitladder.approval.uses import (
-    check_begun,
-    check_unused,
-    load_uses,
-    record_begun,
-    record_use,
-    uses_path,
-)
-from fitladder.bundles.catalog import Catalog
-from fitladder.bundles.claim import HeldRoot, hold_root
-from fitladder.bundles.ids import seeds_sha256
-from fitladder.bundles.layout import PREFLIGHT
-from fitladder.bundles.lock import hold_lock
-from fitladder.bundles.receipt import Receipt
-from fitladder.bundles.schemas import EngineMeta, Preflight, PromptRecord
-from fitladder.bundles.writer import commit_bundle, reconcile
-from fitladder.bundles.writer import write_preflight as write_preflight_file
+from fitladder.approval.uses import check_begun, check_unused, load_uses, record_begun, record_use, uses_path
 from fitladder.canonical import sha256_file
-from fitladder.engine.arguments import build_request
-from fitladder.engine.base import EngineFacts, Progress, RuntimeFacts
-from fitladder.engine.process import EngineProcess, GenerationResult
-from fitladder.engine.sampling import sampling_parameters
-from fitladder.engine.seeds import stage1_seed
+from fitladder.engine.parent.llm_arguments import build_request
+from fitladder.engine.parent.process import EngineProcess, GenerationResult
 from fitladder.errors import EnvironmentNotReady
-from fitladder.gates.all import GateRecord, run_gates
+from fitladder.evidence.root_state import Standing, survey
+from fitladder.files.lock import hold_lock
+from fitladder.gates.all_gates import GateRecord, run_gates
 from fitladder.phase.ask import situation
-from fitladder.phase.house import House
-from fitladder.phase.live import LiveLine, live_line
-from fitladder.phase.prompts import ArmPrompts, check_model, load_prompts
+from fitladder.phase.progress_line import LiveLine, live_line
+from fitladder.phase.prompt_tokens import ArmPrompts, check_model, load_prompts
 from fitladder.phase.scratch import new_scratch
-from fitladder.phase.standing import Standing, survey
-from fitladder.protocol.key import BundleKey
+from fitladder.records.approval import Go
+from fitladder.records.bundle_key import BundleKey
+from fitladder.records.catalog import Catalog
+from fitladder.records.engine_facts import EngineFacts, RuntimeFacts
+from fitladder.records.layout import PREFLIGHT
+from fitladder.records.preflight import EngineMeta, Preflight, PromptRecord
+from fitladder.records.receipt import Receipt
+from fitladder.records.record_ids import seeds_sha256
+from fitladder.sampling.engine_protocol import Progress
+from fitladder.sampling.parameters import sampling_parameters
+from fitladder.sampling.seeds import stage1_seed
+from fitladder.store.claim import HeldRoot, hold_root
+from fitladder.store.write_bundle import commit_bundle, reconcile
+from fitladder.store.write_bundle import write_preflight as write_preflight_file
+from fitladder.workspace import House
 
 __all__ = [
     "Approved",

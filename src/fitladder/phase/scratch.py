@@ -11,11 +11,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from fitladder.bundles.lock import Holder, lives_here, this_holder
 from fitladder.canonical import canonical_bytes, parse_json, parse_model
 from fitladder.errors import RootBusy
-from fitladder.protocol.experiment import PHASES
-from fitladder.protocol.key import BundleKey
+from fitladder.files.lock import Holder, lives_here, this_holder
+from fitladder.records.bundle_key import BundleKey
+from fitladder.records.experiment import PHASES
 
 __all__ = ["OWNER_FILE", "engines_of", "new_scratch", "sweep", "wait_for_engines"]
 

@@ -8,22 +8,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from fitladder.bundles.schemas import Preflight
-from fitladder.bundles.verify import VerifiedBundle, VerifiedPreflight
 from fitladder.errors import BindingChanged, RootRefused
+from fitladder.evidence.audit_bundle import audit_bundle
+from fitladder.evidence.checkout_bundles import load_bundles
+from fitladder.evidence.outcomes import outcomes
+from fitladder.evidence.root_state import check_one_binding, survey
 from fitladder.ladder.authorise import NextPhase, next_phase
-from fitladder.ladder.outcome import PhaseOutcome, interrupted, outcome_of
+from fitladder.ladder.outcome import interrupted, outcome_of
 from fitladder.ladder.walk import walk
-from fitladder.lineage.audits import audit_bundle
-from fitladder.lineage.load import load_bundles
-from fitladder.lineage.outcomes import outcomes
-from fitladder.phase.house import House
-from fitladder.phase.standing import check_one_binding, survey
-from fitladder.protocol.binding import Binding, bind
-from fitladder.protocol.experiment import PHASES, Experiment
-from fitladder.protocol.key import BundleKey
-from fitladder.protocol.registry import Registry
-from fitladder.report.recorded import load_history
+from fitladder.records.binding import Binding
+from fitladder.records.bundle_key import BundleKey
+from fitladder.records.experiment import PHASES, Experiment
+from fitladder.records.history import load_history
+from fitladder.records.outcome import PhaseOutcome
+from fitladder.records.preflight import Preflight
+from fitladder.records.registry import Registry
+from fitladder.registry.binding import bind
+from fitladder.store.verify_bundle import VerifiedBundle, VerifiedPreflight
+from fitladder.workspace import House
 
 __all__ = ["ExperimentStatus", "PhaseStatus", "experiment_status"]
 

@@ -12,8 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from fitladder.canonical import canonical_bytes, canonical_sha256, parse_model
 from fitladder.errors import InputRefused
-from fitladder.prompts.identity import check_ids
-from fitladder.prompts.records import Record
+from fitladder.prompts.messages import Record
+from fitladder.prompts.record_names import check_ids
 from fitladder.prompts.render import render_prompt, text_sha256
 
 __all__ = [

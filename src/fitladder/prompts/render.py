@@ -5,7 +5,7 @@ No chat template is read at run time, so none can drift, insert a date, or add a
 
 from fitladder.canonical import sha256_bytes
 from fitladder.errors import InputRefused
-from fitladder.prompts.records import Record
+from fitladder.prompts.messages import Record
 
 __all__ = ["render_prompt", "text_sha256"]
 

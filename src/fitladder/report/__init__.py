@@ -1,0 +1,1 @@
+"""Pages of experiments, studies and token files, as HTML and Markdown."""

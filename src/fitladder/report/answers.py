@@ -7,12 +7,12 @@ from pathlib import Path
 
 from fitladder.canonical import parse_model, read_json, sha256_file
 from fitladder.errors import LineageError
-from fitladder.ladder.select import Selection
-from fitladder.lineage.places import selection_path, semantics_path
-from fitladder.lineage.stages.selection import NO_SELECTION, load_selection
-from fitladder.protocol.experiment import Experiment
-from fitladder.report.answered import check_answers
-from fitladder.report.recorded import NO_ROWS
+from fitladder.evidence.selection_file import NO_SELECTION, load_selection
+from fitladder.records.experiment import Experiment
+from fitladder.records.history import NO_ROWS
+from fitladder.records.selection import Selection
+from fitladder.registry.data_paths import selection_path, semantics_path
+from fitladder.report.check_answers import check_answers
 from fitladder.report.view import Answers
 from fitladder.semantics.analyse import Ineligible, SemanticReport
 

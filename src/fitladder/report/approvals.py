@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
-from fitladder.approval.chain import Entry, chain_path, load_chain
-from fitladder.approval.go import Ask, Closing, Go, Handoff
+from fitladder.approval.chain import chain_path, load_chain
 from fitladder.errors import GoRefused
-from fitladder.protocol.experiment import Experiment
+from fitladder.records.approval import Ask, Closing, Go, Handoff
+from fitladder.records.approval_entry import Entry
+from fitladder.records.experiment import Experiment
 from fitladder.report.view import Approval, PhaseView
 
 __all__ = ["approval_lines", "approvals_note"]

@@ -7,23 +7,22 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fitladder.audit.verdict import TerminationAudit
-from fitladder.bundles.inventory import VerifiedRoot
 from fitladder.canonical import sha256_file
 from fitladder.errors import LineageError, RegistrationError
+from fitladder.evidence.checkout_bundles import load_bundles
+from fitladder.evidence.outcomes import outcomes
+from fitladder.evidence.selection_file import load_selection
 from fitladder.ladder.authorise import next_phase
-from fitladder.ladder.outcome import PhaseOutcome
 from fitladder.ladder.select import select
 from fitladder.ladder.walk import walk
-from fitladder.lineage.load import load_bundles
-from fitladder.lineage.outcomes import outcomes
-from fitladder.lineage.places import selection_path
-from fitladder.lineage.stages.selection import load_selection
-from fitladder.protocol.binding import bind
-from fitladder.protocol.experiment import Experiment
-from fitladder.protocol.key import BundleKey
-from fitladder.protocol.registry import Registry
-from fitladder.report.again import check_same
+from fitladder.records.audit import TerminationAudit
+from fitladder.records.bundle_key import BundleKey
+from fitladder.records.experiment import Experiment
+from fitladder.records.history import History
+from fitladder.records.outcome import PhaseOutcome
+from fitladder.records.registry import Registry
+from fitladder.registry.binding import bind
+from fitladder.registry.data_paths import selection_path
 from fitladder.report.answers import load_answers
 from fitladder.report.approvals import approval_lines, approvals_note
 from fitladder.report.compared import diagnostic_rows, phase_rows
@@ -36,10 +35,11 @@ from fitladder.report.markdown import render_markdown
 from fitladder.report.narrative import load_narrative
 from fitladder.report.page import render_html
 from fitladder.report.plans import refused_plans
-from fitladder.report.recorded import History
+from fitladder.report.recompute import check_same
 from fitladder.report.registered import protocol_rows
 from fitladder.report.verified import verified_audits, verified_phases
 from fitladder.report.view import Comparison, ExperimentView, FileEntry, PhaseView, Selection
+from fitladder.store.verify_root import VerifiedRoot
 
 __all__ = ["build_report", "load_view"]
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from fractions import Fraction
 
-from fitladder.report.recorded import History
+from fitladder.records.history import History
 from fitladder.report.view import Comparison, PhaseView, Termination
 from fitladder.report.words import NOT_RECORDED, percent
 

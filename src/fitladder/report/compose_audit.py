@@ -2,17 +2,7 @@
 
 from fitladder.report.charts.termination import period_chart
 from fitladder.report.charts.timeline import timeline_chart
-from fitladder.report.document import (
-    Block,
-    Callout,
-    Facts,
-    FigureBlock,
-    Heading,
-    Para,
-    Section,
-    Table,
-    Tone,
-)
+from fitladder.report.document import Block, Callout, Facts, FigureBlock, Heading, Para, Section, Table, Tone
 from fitladder.report.view import ExperimentView, PhaseView, Share, Termination
 from fitladder.report.words import NOT_RECORDED, count, duration, fixed, percent
 

@@ -3,14 +3,7 @@
 from fitladder.report.charts.capacity import CoverageBar, DemandBar, coverage_chart, demand_chart
 from fitladder.report.charts.termination import RungShares, termination_chart
 from fitladder.report.charts.throughput import ThroughputPoint, comparison_chart, throughput_chart
-from fitladder.report.document import (
-    Block,
-    Callout,
-    FigureBlock,
-    Heading,
-    Section,
-    Table,
-)
+from fitladder.report.document import Block, Callout, FigureBlock, Heading, Section, Table
 from fitladder.report.view import ExperimentView, Graphs, PhaseView, Termination
 from fitladder.report.words import NOT_RECORDED, NOT_RUN, count, fixed, sizes
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from fitladder.protocol.experiment import Experiment
+from fitladder.records.experiment import Experiment
 from fitladder.report.view import Comparison, PhaseView
 
 __all__ = ["NotRun", "compared_facts", "phase_facts", "registered_facts"]

@@ -3,16 +3,10 @@
 No row was kept of it, so no loop timeline can be drawn; the page says so. Pure but for `load_history`.
 """
 
+from fitladder.capacity.capture_coverage import render_widths, uncovered_widths
 from fitladder.errors import InputRefused
-from fitladder.protocol.capture import render_widths, uncovered_widths
-from fitladder.protocol.experiment import Experiment
-from fitladder.report.recorded import (
-    History,
-    RecordedGeneration,
-    RecordedPhase,
-    history_path,
-    load_history,
-)
+from fitladder.records.experiment import Experiment
+from fitladder.records.history import History, RecordedGeneration, RecordedPhase, history_path, load_history
 from fitladder.report.shares import shares
 from fitladder.report.view import (
     Capacity,

@@ -6,7 +6,7 @@ An experiment whose records refuse keeps its row, with the refusal in it: an ind
 from pathlib import Path
 
 from fitladder.errors import FitladderError
-from fitladder.protocol.registry import Registry
+from fitladder.records.registry import Registry
 from fitladder.report.build import load_view
 from fitladder.report.compared import phase_rows
 from fitladder.report.document import Block, Callout, Document, Para, Section, Table

@@ -6,7 +6,7 @@ The rule is the ladder's; this only says it. A rejection authorises the next run
 from dataclasses import dataclass
 
 from fitladder.ladder.authorise import NextPhase
-from fitladder.protocol.experiment import PHASES, Experiment
+from fitladder.records.experiment import PHASES, Experiment
 from fitladder.report.view import Decision, PhaseView, Selection
 
 __all__ = ["Verdict", "decisions", "rung_reached", "standing", "verdict"]

@@ -8,12 +8,12 @@ from typing import Annotated
 
 from pydantic import Field
 
-from fitladder.approval.clock import Utc
 from fitladder.canonical import canonical_bytes
-from fitladder.chained import Link, append_bytes, locked, next_place, parse_links, read_lines
 from fitladder.errors import LineageError, UsageError
+from fitladder.files.jsonl_chain import Link, append_bytes, locked, next_place, parse_links, read_lines
 from fitladder.report.view import LogLine
 from fitladder.report.words import visible
+from fitladder.utc import Utc
 
 __all__ = ["append_log", "load_log", "log_path"]
 

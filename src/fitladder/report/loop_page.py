@@ -6,8 +6,8 @@ Every row was taken as cut at its budget. The page shows ids' repetition and not
 import shlex
 from collections.abc import Sequence
 
-from fitladder.audit.foreign import ForeignSample
-from fitladder.protocol.settings import LoopRule
+from fitladder.audit.token_files import ForeignSample
+from fitladder.records.settings import LoopRule
 from fitladder.report.charts.termination import period_chart
 from fitladder.report.charts.timeline import timeline_chart
 from fitladder.report.compose_audit import timeline_words

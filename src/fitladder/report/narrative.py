@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from fitladder.errors import InputRefused
+from fitladder.files.strict_yaml import read_yaml
 from fitladder.report.facts import NotRun
 from fitladder.report.figure_words import bare_figure, is_figure, spelled, worded_share
 from fitladder.report.view import Narrative
 from fitladder.report.words import NOT_RUN, count, fixed, percent, sizes
-from fitladder.strict_yaml import read_yaml
 
 __all__ = ["fill", "load_narrative", "parse_narrative"]
 

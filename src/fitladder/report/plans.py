@@ -1,8 +1,8 @@
 """Which width would not have fitted? A rehearsal shows one, so that a newcomer sees the fit refused."""
 
+from fitladder.capacity.kv_blocks import rounded_tokens
 from fitladder.errors import GateRefused
-from fitladder.protocol.capacity import rounded_tokens
-from fitladder.protocol.experiment import Experiment
+from fitladder.records.experiment import Experiment
 from fitladder.report.view import PhaseView, Plan
 
 __all__ = ["refused_plans"]

@@ -1,7 +1,7 @@
 """What was frozen before the first engine was built? The registered experiment as rows of one table."""
 
-from fitladder.protocol.experiment import Experiment
-from fitladder.protocol.kv_rule import KvRule
+from fitladder.capacity.kv_rule import KvRule
+from fitladder.records.experiment import Experiment
 from fitladder.report.words import NOT_RECORDED, count, percent, sizes
 
 __all__ = ["model_identity", "protocol_rows"]

@@ -1,8 +1,8 @@
 """Three counts against three registered ceilings, as the audit judges them, for a page to show."""
 
-from fitladder.audit.verdict import AuditedRate, audit_rate
 from fitladder.canonical import Rate
-from fitladder.protocol.settings import Thresholds
+from fitladder.records.audit import AuditedRate, audit_rate
+from fitladder.records.settings import Thresholds
 from fitladder.report.view import Share, ShareName
 from fitladder.report.words import percent
 

@@ -7,12 +7,7 @@ not run, with its cells as they were planned.
 from collections.abc import Sequence
 from pathlib import Path
 
-from fitladder.report.charts.throughput import (
-    StudyCell,
-    ThroughputPoint,
-    factorial_chart,
-    throughput_chart,
-)
+from fitladder.report.charts.throughput import StudyCell, ThroughputPoint, factorial_chart, throughput_chart
 from fitladder.report.document import (
     Block,
     Bullets,

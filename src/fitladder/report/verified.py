@@ -9,16 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fitladder.audit.verdict import SampleVerdict, TerminationAudit
-from fitladder.bundles.inventory import VerifiedRoot
-from fitladder.bundles.verify import VerifiedBundle, VerifiedPreflight
 from fitladder.canonical import parse_model, read_json, sha256_file
 from fitladder.errors import LineageError
-from fitladder.lineage.audits import audit_bundle
-from fitladder.lineage.places import audit_path
-from fitladder.protocol.experiment import PHASES, Experiment, Phase
-from fitladder.protocol.key import BundleKey
-from fitladder.report.again import check_same
+from fitladder.evidence.audit_bundle import audit_bundle
+from fitladder.records.audit import SampleVerdict, TerminationAudit
+from fitladder.records.bundle_key import BundleKey
+from fitladder.records.experiment import PHASES, Experiment, Phase
+from fitladder.registry.data_paths import audit_path
+from fitladder.report.recompute import check_same
 from fitladder.report.shares import share_of_rate
 from fitladder.report.view import (
     Attempt,
@@ -33,6 +31,8 @@ from fitladder.report.view import (
     Termination,
 )
 from fitladder.report.words import count, sizes
+from fitladder.store.verify_bundle import VerifiedBundle, VerifiedPreflight
+from fitladder.store.verify_root import VerifiedRoot
 
 __all__ = ["verified_audits", "verified_phases"]
 

@@ -10,24 +10,17 @@ from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from fitladder.domains.macros.files import TaskInputs
+from fitladder.domains.macros.library import Library
+from fitladder.domains.macros.tasks import HiddenTasks
 from fitladder.errors import InputRefused
-from fitladder.macros.files import TaskInputs
-from fitladder.macros.library import Library
-from fitladder.macros.tasks import HiddenTasks
-from fitladder.protocol.experiment import ARMS
-from fitladder.protocol.settings import Semantics
+from fitladder.records.experiment import ARMS
+from fitladder.records.settings import Semantics
 from fitladder.semantics.choose import Choice, Judged, choices_sha256, choose, judge
 from fitladder.semantics.gate import Gate, judge_gates, render_verdict
 from fitladder.semantics.grade import check_sealed, grade
 from fitladder.semantics.history import AnswerRow, EligibleHistory, IneligibleHistory, check_rows
-from fitladder.semantics.metrics import (
-    ArmMetrics,
-    ProgramRow,
-    TaskRow,
-    arm_metrics,
-    program_row,
-    task_row,
-)
+from fitladder.semantics.metrics import ArmMetrics, ProgramRow, TaskRow, arm_metrics, program_row, task_row
 from fitladder.semantics.parse import (
     MAX_ANSWER_CHARACTERS,
     Candidate,

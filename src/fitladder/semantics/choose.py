@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from fitladder.canonical import canonical_sha256
-from fitladder.macros.program import execute
-from fitladder.macros.tasks import Example, columns
+from fitladder.domains.macros.program import execute
+from fitladder.domains.macros.tasks import Example, columns
 from fitladder.semantics.parse import Candidate, Rejection
 
 __all__ = ["Choice", "Judged", "choices_sha256", "choose", "count_right", "judge"]

@@ -7,7 +7,7 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict
 
-from fitladder.protocol.settings import Semantics
+from fitladder.records.settings import Semantics
 from fitladder.semantics.metrics import ArmMetrics
 
 __all__ = ["Gate", "judge_gates", "render_verdict"]

@@ -7,8 +7,8 @@ does not reproduce the visible examples belongs to another task set.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from fitladder.domains.macros.tasks import HiddenTask, HiddenTasks, VisibleTask
 from fitladder.errors import InputRefused
-from fitladder.macros.tasks import HiddenTask, HiddenTasks, VisibleTask
 from fitladder.semantics.choose import Choice, Judged, count_right
 from fitladder.semantics.parse import Candidate
 

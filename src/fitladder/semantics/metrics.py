@@ -9,7 +9,7 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict
 
-from fitladder.macros.tasks import Split, VisibleTask
+from fitladder.domains.macros.tasks import Split, VisibleTask
 from fitladder.semantics.choose import Choice, Judged
 from fitladder.semantics.grade import Grade
 from fitladder.semantics.parse import Candidate, Rejection

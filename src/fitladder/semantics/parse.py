@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from fitladder.macros.library import Library, expand
-from fitladder.macros.program import Program, parse_calls
-from fitladder.macros.tasks import MAX_PRIMITIVES, MAX_SURFACE_CALLS
+from fitladder.domains.macros.library import Library, expand
+from fitladder.domains.macros.program import Program, parse_calls
+from fitladder.domains.macros.tasks import MAX_PRIMITIVES, MAX_SURFACE_CALLS
 
 __all__ = [
     "MAX_ANSWER_CHARACTERS",

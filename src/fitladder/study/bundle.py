@@ -6,16 +6,16 @@ the first difference.
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field
 
-from fitladder.bundles.files import read_plain, replace_file
-from fitladder.bundles.schemas import FileRecord
-from fitladder.bundles.sealed import parse_sealed, render_sealed
 from fitladder.canonical import sha256_bytes
 from fitladder.errors import BundlePartial, BundleTampered
-from fitladder.protocol.experiment import Frozen, Identifier, Sha256
+from fitladder.files.atomic import read_plain, replace_file
+from fitladder.files.file_record import FileRecord
+from fitladder.files.sealed_json import parse_sealed, render_sealed
+from fitladder.frozen import Frozen, Identifier, Sha256, Size
 from fitladder.study.measured import MEASUREMENTS, Measurements, parse_measurements
 from fitladder.study.plan import Study, parse_study
 from fitladder.study.results import StudyResults, analyse
@@ -28,7 +28,6 @@ RESULTS = "results.json"
 TABLE = "table.md"
 RECEIPT = "receipt.json"
 BOUND = (STUDY, MEASUREMENTS, RESULTS, TABLE)
-Size = Annotated[int, Field(ge=0)]
 
 
 class StudyReceipt(Frozen):

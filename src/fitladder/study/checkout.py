@@ -8,12 +8,12 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from fitladder.bundles.lock import hold_lock
 from fitladder.errors import UsageError
-from fitladder.phase.house import ENGINE_PYTHON, House
+from fitladder.files.lock import hold_lock
 from fitladder.study.bundle import STUDY, VerifiedStudy, verify_study
 from fitladder.study.process import cell_command
 from fitladder.study.run import StudyHost, run_study
+from fitladder.workspace import ENGINE_PYTHON, House
 
 __all__ = ["run_here", "study_host"]
 

@@ -10,10 +10,10 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
-from fitladder.engine.base import Progress, SampleRequest
-from fitladder.engine.child import STOP, Commands, Events, serve_process
-from fitladder.engine.vllm import VllmEngine
+from fitladder.engine.child.main import STOP, Commands, Events, serve_process
+from fitladder.engine.child.vllm_engine import VllmEngine
 from fitladder.errors import EngineFailed
+from fitladder.sampling.engine_protocol import Progress, SampleRequest
 from fitladder.study.request import CellRequest, load_cell_request
 from fitladder.study.warmup import stairs
 

@@ -8,12 +8,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from fitladder.bundles.files import read_plain, replace_file
-from fitladder.bundles.sealed import parse_sealed, render_sealed
-from fitladder.bundles.text import EscapedText
-from fitladder.engine.base import EngineFacts, RuntimeFacts
 from fitladder.errors import EngineFailed, InputRefused
-from fitladder.protocol.experiment import Count, Frozen, Identifier, Sha256
+from fitladder.files.atomic import read_plain, replace_file
+from fitladder.files.escaped_text import EscapedText
+from fitladder.files.sealed_json import parse_sealed, render_sealed
+from fitladder.frozen import Count, Frozen, Identifier, Sha256, Size
+from fitladder.records.engine_facts import EngineFacts, RuntimeFacts
 from fitladder.study.plan import Kind, Study, Unit
 
 __all__ = [
@@ -32,7 +32,6 @@ __all__ = [
 MEASUREMENTS = "measurements.json"
 SHARED_FACTS = ("engine", "engine_version", "device", "device_name")
 SHARED_RUNTIME = ("python", "packages", "engine_lock_sha256", "device_driver", "cuda")
-Size = Annotated[int, Field(ge=0)]
 
 
 class BuildRecord(Frozen):

@@ -12,12 +12,12 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from fitladder.canonical import canonical_sha256, parse_model
-from fitladder.engine.base import SampleRequest
-from fitladder.engine.seeds import stage1_seed
+from fitladder.capacity.capture_coverage import check_capture_list, covering_capture_list
 from fitladder.errors import FitladderError, InputRefused, RegistrationError
-from fitladder.protocol.capture import check_capture_list, covering_capture_list
-from fitladder.protocol.experiment import Count, Frozen, Identifier, TokenId
-from fitladder.strict_yaml import parse_yaml
+from fitladder.files.strict_yaml import parse_yaml
+from fitladder.frozen import Count, Frozen, Identifier, TokenId
+from fitladder.sampling.engine_protocol import SampleRequest
+from fitladder.sampling.seeds import stage1_seed
 from fitladder.study.draw import draw_integers, draw_order
 
 __all__ = ["Cell", "Comparison", "Kind", "Study", "Unit", "Workload", "load_study", "parse_study"]

@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from fitladder.engine.base import EngineFacts
+from fitladder.capacity.admission import spaced_admission
+from fitladder.capacity.capture_coverage import uncovered_widths
+from fitladder.capacity.pool import Pool
+from fitladder.capacity.simulator import Request, SimulatedRun, simulate
+from fitladder.capacity.step_time import Measured, StepTime, fit_step_time
 from fitladder.errors import FitladderError, GateRefused
-from fitladder.planner.admission import spaced_admission
-from fitladder.planner.pool import Pool
-from fitladder.planner.simulate import Request, SimulatedRun, simulate
-from fitladder.planner.steptime import Measured, StepTime, fit_step_time
-from fitladder.protocol.capture import uncovered_widths
+from fitladder.records.engine_facts import EngineFacts
 from fitladder.study.plan import Cell, Study
 
 __all__ = [

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from fitladder.engine.base import Progress
-from fitladder.engine.process import EngineProcess, engine_command
+from fitladder.engine.parent.process import EngineProcess, engine_command
+from fitladder.sampling.engine_protocol import Progress
 from fitladder.study.plan import Kind
 
 __all__ = ["CellProcess", "Measured", "cell_command"]

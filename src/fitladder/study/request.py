@@ -9,10 +9,10 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from fitladder.canonical import parse_model, read_json
-from fitladder.engine.base import SampleRequest
 from fitladder.engine.request import ProcessRequest
-from fitladder.engine.sampling import explicit_parameters
 from fitladder.errors import EngineFailed
+from fitladder.sampling.engine_protocol import SampleRequest
+from fitladder.sampling.parameters import explicit_parameters
 from fitladder.study.plan import Cell, Study, StudySampling, Workload
 
 __all__ = ["CellRequest", "build_cell_request", "cell_engine_arguments", "load_cell_request"]

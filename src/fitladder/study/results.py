@@ -6,10 +6,10 @@ Pure: the same study and measurements give the same results, which is how a bund
 from collections.abc import Sequence
 from typing import Literal
 
-from fitladder.engine.base import EngineFacts
+from fitladder.capacity.kv_blocks import block_rule
 from fitladder.errors import GateRefused
-from fitladder.protocol.capacity import block_rule
-from fitladder.protocol.experiment import Frozen, Identifier, Sha256
+from fitladder.frozen import Frozen, Identifier, Sha256
+from fitladder.records.engine_facts import EngineFacts
 from fitladder.study.measured import Measurements, RunRecord
 from fitladder.study.plan import Cell, Comparison, Study
 from fitladder.study.predict import (

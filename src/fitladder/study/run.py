@@ -14,11 +14,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fitladder.bundles.files import make_folder, write_new
-from fitladder.engine.geometry_model import write_geometry_model
-from fitladder.engine.lock import engine_lock
-from fitladder.engine.process import EngineProcess
+from fitladder.engine.convert.geometry_model import write_geometry_model
+from fitladder.engine.environment_lock import engine_lock
+from fitladder.engine.parent.process import EngineProcess
 from fitladder.errors import EngineFailed, FitladderError, InputRefused
+from fitladder.files.atomic import make_folder, write_new
 from fitladder.study.bundle import STUDY, write_study_bundle
 from fitladder.study.measured import (
     BuildRecord,

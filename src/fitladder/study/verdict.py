@@ -3,7 +3,7 @@
 Pure: results in, sentences out.
 """
 
-from fitladder.protocol.capture import render_widths, uncovered_widths
+from fitladder.capacity.capture_coverage import render_widths, uncovered_widths
 from fitladder.study.plan import Cell, Study
 from fitladder.study.results import CellResult, StudyResults
 from fitladder.study.statistics import Interval

@@ -7,8 +7,8 @@ no graph: widths, prefills and tokens of all three kinds are met here. Pure; it 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fitladder.engine.base import SampleRequest
-from fitladder.planner.safety import ActiveSequence
+from fitladder.capacity.admission_safety import ActiveSequence
+from fitladder.sampling.engine_protocol import SampleRequest
 from fitladder.study.plan import StudySampling, Workload
 
 __all__ = ["Staircase", "Stairs", "stairs"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from support import lineage_factory as make
 
-from fitladder.lineage.run import bring_in, run_lineage
+from fitladder.dvc_api.publish import bring_in, run_lineage
 
 Copy = Callable[[], Path]
 

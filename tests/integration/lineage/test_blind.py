@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from support import lineage_factory as make
 
-from fitladder.audit.landlock import landlock_abi
+from fitladder.dvc_api.ingest import ingest
 from fitladder.errors import BindingChanged, ContentSealed
-from fitladder.lineage.ingest import ingest
-from fitladder.protocol.registry import load_registry
+from fitladder.registry.load import load_registry
+from fitladder.sandbox.landlock import landlock_abi
 
 ID = make.ID
 NEEDS_KERNEL = pytest.mark.skipif(landlock_abi() == 0, reason="this kernel has no Landlock")
@@ -32,7 +32,7 @@ DOORS = {
 }
 SEALED = """
 from pathlib import Path
-from fitladder.lineage.blind import seal_process
+from fitladder.sandbox.content_blind import seal_process
 print(seal_process(Path({data!r}), {id!r}, writes="audit"), flush=True)
 assert Path({allowed!r}).read_bytes()
 Path({own!r}, "new").write_bytes(b"written")
@@ -136,7 +136,7 @@ def test_code_that_looks_inside_a_real_command_sees_nothing(
     """The audit's own code turned hostile: it opens hidden examples by C, where no Python hook can see it."""
     checkout = Path(shutil.copytree(house, tmp_path / "checkout"))
     hidden = checkout / f"data/inputs/{ID}/hidden.json"
-    module = checkout / "src/fitladder/lineage/load.py"
+    module = checkout / "src/fitladder/evidence/checkout_bundles.py"
     spy = (
         f"{LOOK}\n_found = _look({str(hidden)!r}), _look({str(checkout / 'src/fitladder/errors.py')!r})\n"
         "import sys\nprint('spy', *[fd >= 0 for fd in _found], file=sys.stderr)\n"
@@ -154,9 +154,9 @@ def test_the_seal_is_said_and_changes_no_byte(house: Path) -> None:
     """What is recorded is the same on a kernel without the seal; the seal is printed, never recorded."""
     made = {path: path.read_bytes() for path in (house / "data").rglob("*") if path.is_file()}
     code = (
-        "import fitladder.lineage.blind as blind, sys\n"
+        "import fitladder.sandbox.content_blind as blind, sys\n"
         "blind.landlock_abi = lambda: 0\n"
-        "from fitladder.cli import main\n"
+        "from fitladder.cli.main import main\n"
         "sys.argv = ['fitladder', 'stage', {stage!r}, {id!r}]\n"
         "main()\n"
     )
@@ -171,7 +171,7 @@ def test_the_seal_is_said_and_changes_no_byte(house: Path) -> None:
 def test_a_seal_that_comes_too_late_is_refused(house: Path) -> None:
     code = (
         "import threading, time\nthreading.Thread(target=time.sleep, args=(5,), daemon=True).start()\n"
-        "from pathlib import Path\nfrom fitladder.lineage.blind import seal_process\n"
+        "from pathlib import Path\nfrom fitladder.sandbox.content_blind import seal_process\n"
         f"seal_process(Path({str(house / 'data')!r}), {ID!r})\n"
     )
     done = make.python(house, code)
@@ -181,7 +181,7 @@ def test_a_seal_that_comes_too_late_is_refused(house: Path) -> None:
 @NEEDS_KERNEL
 def test_data_among_the_programs_is_refused(house: Path) -> None:
     code = (
-        "from pathlib import Path\nimport fitladder.lineage.blind as blind\n"
+        "from pathlib import Path\nimport fitladder.sandbox.content_blind as blind\n"
         f"blind.SYSTEM = ({str(house.parent)!r},)\n"
         f"blind.seal_process(Path({str(house / 'data')!r}), {ID!r})\n"
     )

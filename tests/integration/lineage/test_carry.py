@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from support import lineage_factory as make
 
+from fitladder.dvc_api.check import check_lineage
+from fitladder.dvc_api.ingest import ingest
+from fitladder.dvc_api.objects import Store
+from fitladder.dvc_api.publish import bring_in, pull
+from fitladder.dvc_files.md5 import folder_md5s, raw_md5
 from fitladder.errors import BundleError, LineageError, RootRefused
-from fitladder.lineage.check import check_lineage
-from fitladder.lineage.hashes import folder_md5s, raw_md5
-from fitladder.lineage.ingest import ingest
-from fitladder.lineage.objects import Store
-from fitladder.lineage.run import bring_in, pull
-from fitladder.protocol.registry import load_registry
+from fitladder.registry.load import load_registry
 
 ID = make.ID
 PROBE = f"data/bundles/{ID}/think_384/probe"
@@ -121,7 +121,7 @@ def test_dvc_repro_refuses_a_flipped_byte_naming_the_file(checkout: Path) -> Non
 
 
 def test_touching_audit_code_redoes_audits_only(checkout: Path) -> None:
-    module = checkout / "src/fitladder/audit/verdict.py"
+    module = checkout / "src/fitladder/records/audit.py"
     module.write_text(module.read_text() + "\n# touched\n")
     ran = _ran(make.dvc(checkout).run("repro", f"report@{ID}"))
     assert ran == [f"bundles@{ID}", f"audit@{ID}"]

@@ -8,11 +8,11 @@ import pytest
 import yaml
 from support import lineage_factory as make
 
+from fitladder.dvc_api.check import check_lineage
+from fitladder.dvc_api.objects import Store
+from fitladder.dvc_files.lock_file import load_lock
+from fitladder.dvc_files.md5 import raw_md5
 from fitladder.errors import LineageError
-from fitladder.lineage.check import check_lineage
-from fitladder.lineage.hashes import raw_md5
-from fitladder.lineage.lockfile import load_lock
-from fitladder.lineage.objects import Store
 
 ID = make.ID
 PROBE = f"data/bundles/{ID}/think_384/probe"
@@ -49,7 +49,7 @@ def test_case_27_forced_repro_of_a_moved_input_shows_as_recorded_after_generatio
 
 def test_case_27_dvc_commit_cannot_hide_code_that_moved_after_generation(checkout: Path) -> None:
     """`dvc commit --force` records today's code beside old bundles; the receipts know better."""
-    with (checkout / "src/fitladder/engine/two_stage.py").open("a") as stream:
+    with (checkout / "src/fitladder/sampling/two_stage.py").open("a") as stream:
         stream.write("# moved\n")
     make.dvc(checkout).run("commit", "--force", f"bundles@{ID}")
     said = make.fitladder(checkout, "lineage", "check", ID)

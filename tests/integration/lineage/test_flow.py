@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from support import lineage_factory as make
 
+from fitladder.dvc_api.ingest import Ingested
+from fitladder.dvc_api.publish import Carried
 from fitladder.errors import RootRefused
-from fitladder.lineage.ingest import Ingested
-from fitladder.lineage.run import Carried
 from flows import lineage as flow
 from tasks import lineage as steps
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from support import lineage_factory as make
 
-from fitladder.lineage.check import check_lineage
+from fitladder.dvc_api.check import check_lineage
 
 ID = make.ID
 

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 from support import lineage_factory as make
 
+from fitladder.dvc_api.check import check_lineage
+from fitladder.dvc_api.publish import pull, push
+from fitladder.dvc_files.md5 import raw_md5
 from fitladder.errors import LineageError
-from fitladder.lineage.check import check_lineage
-from fitladder.lineage.hashes import raw_md5
-from fitladder.lineage.run import pull, push
 
 for needed in ("dvc_s3", "moto", "flask", "flask_cors"):
     pytest.importorskip(needed, reason=f"an S3 server on loopback needs {needed}")

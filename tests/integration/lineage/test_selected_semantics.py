@@ -13,17 +13,18 @@ from support import bundle_factory, report_house
 from support import lineage_factory as make
 
 from fitladder.canonical import canonical_bytes, read_json, sha256_file
-from fitladder.engine.rows import SampleRow
-from fitladder.engine.seeds import stage1_seed, stage2_seed
+from fitladder.domains.macros.program import format_calls
 from fitladder.errors import LineageError
-from fitladder.lineage.places import bundles_folder, semantics_path
-from fitladder.lineage.stages.audit import make_audit
-from fitladder.lineage.stages.selection import make_selection
-from fitladder.lineage.stages.semantics import make_semantics
-from fitladder.macros.program import format_calls
-from fitladder.protocol.registry import Registry, load_registry
+from fitladder.records.registry import Registry
+from fitladder.records.sample import SampleRow
+from fitladder.registry.data_paths import bundles_folder, semantics_path
+from fitladder.registry.load import load_registry
 from fitladder.report.build import build_report
+from fitladder.sampling.seeds import stage1_seed, stage2_seed
 from fitladder.semantics import analyse
+from fitladder.stages.audit import make_audit
+from fitladder.stages.selection import make_selection
+from fitladder.stages.semantics import make_semantics
 
 SELECTED = ((384, "probe"), (384, "base"), (384, "designed"))
 RIGHT, WRONG, JUNK = "reuse-000", "no-reuse-001", "no-reuse-002"

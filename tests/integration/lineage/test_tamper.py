@@ -14,16 +14,17 @@ from pathlib import Path
 import pytest
 from support import lineage_factory as make
 
-from fitladder.approval.chain import Draft, append, chain_path, load_chain
-from fitladder.approval.go import Ask
+from fitladder.approval.chain import append, chain_path, load_chain
 from fitladder.canonical import sha256_bytes
+from fitladder.dvc_api.check import check_lineage
+from fitladder.dvc_api.objects import Store
+from fitladder.dvc_files.lock_file import load_lock
+from fitladder.dvc_files.md5 import raw_md5
 from fitladder.errors import FitladderError
-from fitladder.lineage.check import check_lineage
-from fitladder.lineage.hashes import raw_md5
-from fitladder.lineage.load import load_bundles
-from fitladder.lineage.lockfile import load_lock
-from fitladder.lineage.objects import Store
-from fitladder.lineage.stages.selection import recomputed_history
+from fitladder.evidence.checkout_bundles import load_bundles
+from fitladder.records.approval import Ask
+from fitladder.records.approval_entry import Draft
+from fitladder.stages.selection import recomputed_history
 
 ID = make.ID
 PROBE = f"data/bundles/{ID}/think_384/probe"

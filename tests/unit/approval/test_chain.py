@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from fitladder.approval.chain import Draft, Entry, adopt_chain, append, chain_path, load_chain
-from fitladder.approval.go import CHECKLIST, Ask, Go
+from fitladder.approval.chain import adopt_chain, append, chain_path, load_chain
 from fitladder.canonical import canonical_bytes
 from fitladder.errors import GoRefused
+from fitladder.records.approval import CHECKLIST, Ask, Go
+from fitladder.records.approval_entry import Draft, Entry
 
 EXPERIMENT = "some_experiment"
 

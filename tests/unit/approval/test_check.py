@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from fitladder.approval.chain import Entry
 from fitladder.approval.check import (
     Situation,
     check_handed_over,
@@ -15,10 +14,12 @@ from fitladder.approval.check import (
     owner_to_ask,
     same_person,
 )
-from fitladder.approval.go import CHECKLIST, Go, Handoff
 from fitladder.errors import GoRefused
-from fitladder.protocol.key import BundleKey
-from fitladder.protocol.registry import Registry, load_registry
+from fitladder.records.approval import CHECKLIST, Go, Handoff
+from fitladder.records.approval_entry import Entry
+from fitladder.records.bundle_key import BundleKey
+from fitladder.records.registry import Registry
+from fitladder.registry.load import load_registry
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 EXPERIMENT = "qwen35_4b_verified_macro_exact_cudagraph_rerun"

@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from fitladder.approval.check import Situation, check_usable
-from fitladder.approval.go import CHECKLIST, Go
 from fitladder.approval.signature import check_signature, sign
 from fitladder.errors import GoRefused
-from fitladder.protocol.key import BundleKey
-from fitladder.protocol.registry import Registry, Reviewer, load_registry
+from fitladder.records.approval import CHECKLIST, Go
+from fitladder.records.bundle_key import BundleKey
+from fitladder.records.registry import Registry, Reviewer
+from fitladder.registry.load import load_registry
 
 EXPERIMENT = "qwen35_4b_verified_macro_exact_cudagraph_rerun"
 GO = Go(

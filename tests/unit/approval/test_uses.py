@@ -8,7 +8,7 @@ import pytest
 from fitladder.approval.uses import check_unused, load_uses, record_use, uses_path
 from fitladder.canonical import sha256_bytes
 from fitladder.errors import GoRefused
-from fitladder.protocol.key import BundleKey
+from fitladder.records.bundle_key import BundleKey
 
 ID = "some_experiment"
 KEY = BundleKey(experiment_id=ID, thinking_budget_tokens=64, phase="probe")

@@ -9,11 +9,11 @@ import pytest
 from support.sample_rows import columns_of, cut_row
 
 from fitladder.audit.termination import TerminationColumns
-from fitladder.engine.rows import SampleRow
-from fitladder.protocol.experiment import Experiment
-from fitladder.protocol.key import BundleKey
-from fitladder.protocol.registry import load_registry
-from fitladder.protocol.settings import LoopRule
+from fitladder.records.bundle_key import BundleKey
+from fitladder.records.experiment import Experiment
+from fitladder.records.sample import SampleRow
+from fitladder.records.settings import LoopRule
+from fitladder.registry.load import load_registry
 
 PARAMS = Path(__file__).parents[3] / "params.yaml"
 BUDGET = 49_152

@@ -9,7 +9,7 @@ import pytest
 
 from fitladder.audit import periodicity
 from fitladder.audit.periodicity import LagMatch, best_lag, find_loop, nearest_lag, onset_token
-from fitladder.protocol.settings import LoopRule
+from fitladder.records.settings import LoopRule
 
 Fill = Callable[..., Any]
 BUDGET = 49_152

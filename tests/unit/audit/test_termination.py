@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from support.sample_rows import columns_of
 
-from fitladder.audit.termination import TerminationAudit, TerminationColumns, audit_termination
+from fitladder.audit.termination import TerminationColumns, audit_termination
 from fitladder.canonical import canonical_bytes, parse_json, parse_model
-from fitladder.engine.rows import SampleRow
 from fitladder.errors import BundleError
-from fitladder.protocol.experiment import Experiment
-from fitladder.protocol.key import BundleKey
+from fitladder.records.audit import TerminationAudit
+from fitladder.records.bundle_key import BundleKey
+from fitladder.records.experiment import Experiment
+from fitladder.records.sample import SampleRow
 
 BUDGET = 49_152
 RECORDS = tuple(f"r-{index:02d}" for index in range(12))

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from fitladder.engine.environment import child_environment, recorded_environment
-from fitladder.engine.process import EngineProcess, engine_command
+from fitladder.engine.parent.process import EngineProcess, engine_command
 from fitladder.engine.request import EngineRequest, load_request
 from fitladder.errors import EngineFailed
-from fitladder.protocol.binding import PACKAGE, generation_code_sha256
+from fitladder.registry.binding import PACKAGE, generation_code_sha256
 
 SCRIPTED = Path(__file__).parents[2] / "scripted"
 COMMAND = [sys.executable, str(SCRIPTED / "engine.py")]
@@ -48,7 +48,7 @@ def test_a_child_of_other_code_is_refused(request_here: EngineRequest, tmp_path:
         target = copy / path.relative_to(PACKAGE)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(path.read_bytes())
-    environment = copy / "engine" / "sampling.py"
+    environment = copy / "sampling" / "parameters.py"
     environment.write_bytes(environment.read_bytes() + b"\nTEMPERATURE_FACTOR = 1.1\n")
     with pytest.raises(EngineFailed, match=r"imports other code, from .*elsewhere") as refused:
         built(request_here, tmp_path, PYTHONPATH=str(copy.parent))
@@ -59,7 +59,7 @@ def test_a_startup_hook_is_refused(request_here: EngineRequest, tmp_path: Path) 
     hooks = tmp_path / "hooks"
     hooks.mkdir()
     (hooks / "sitecustomize.py").write_text(
-        "import fitladder.engine.seeds as s\ns.stage1_seed = lambda *_: 1\n"
+        "import fitladder.sampling.seeds as s\ns.stage1_seed = lambda *_: 1\n"
     )
     with pytest.raises(EngineFailed, match=rf"a sitecustomize ran before the engine: got {hooks}"):
         built(request_here, tmp_path, PYTHONPATH=str(hooks))

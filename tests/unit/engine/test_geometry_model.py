@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from fitladder.engine.geometry_model import geometry_files, write_geometry_model
-from fitladder.engine.sources import find_source
+from fitladder.capacity.presets import PRESETS
+from fitladder.engine.convert.geometry_model import geometry_files, write_geometry_model
+from fitladder.engine.convert.sources import find_source
 from fitladder.errors import InputRefused, UsageError
-from fitladder.planner.presets import PRESETS
 
 
 @pytest.mark.parametrize("preset", sorted(PRESETS))

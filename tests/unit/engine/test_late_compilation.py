@@ -3,7 +3,7 @@
 import logging
 import sys
 
-from fitladder.engine.late_compilation import MAX_LINES, listen
+from fitladder.engine.child.late_compilation import MAX_LINES, listen
 
 
 def test_loggers_and_prints_are_heard_and_let_go(capsys):

@@ -1,7 +1,7 @@
 """Environment of an engine process and the one line that tells why it ended."""
 
 from fitladder.engine.environment import child_environment, recorded_environment
-from fitladder.engine.failure import describe_exit, last_cause, log_cause
+from fitladder.engine.parent.failure import describe_exit, last_cause, log_cause
 
 
 def test_stray_vllm_variables_are_dropped_and_registered_ones_win():

@@ -5,11 +5,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from fitladder.engine.step_loop import Submission, count_steps, run_steps
+from fitladder.capacity.admission import SpacedAdmission
+from fitladder.capacity.admission_safety import ActiveSequence
+from fitladder.capacity.pool import Pool
+from fitladder.engine.child.step_loop import Submission, count_steps, run_steps
 from fitladder.errors import EngineFailed
-from fitladder.planner.admission import SpacedAdmission
-from fitladder.planner.pool import Pool
-from fitladder.planner.safety import ActiveSequence
 from fitladder.study.warmup import Staircase
 
 BLOCK = 4

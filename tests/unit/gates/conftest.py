@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from fitladder.canonical import canonical_bytes
-from fitladder.engine.base import EngineFacts
-from fitladder.gates.all import PromptFacts
-from fitladder.protocol.experiment import Experiment
-from fitladder.protocol.registry import load_registry
+from fitladder.gates.all_gates import PromptFacts
+from fitladder.records.engine_facts import EngineFacts
+from fitladder.records.experiment import Experiment
+from fitladder.registry.load import load_registry
 
 PARAMS = Path(__file__).parents[3] / "params.yaml"
 LIVE: dict[str, Any] = {  # the exact experiment's 49k rung as it ran

@@ -7,15 +7,16 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from fitladder.engine.base import EngineFacts
 from fitladder.errors import GateRefused
-from fitladder.gates.all import PromptFacts, run_gates
+from fitladder.gates.all_gates import PromptFacts, run_gates
 from fitladder.gates.context import check_context
 from fitladder.gates.cuda_graphs import check_cuda_graphs
 from fitladder.gates.kv_fit import check_kv_fit
 from fitladder.gates.live_settings import check_live_settings
 from fitladder.gates.prompt_identity import check_prompt_identity
-from fitladder.protocol.experiment import Experiment, Rung
+from fitladder.records.engine_facts import EngineFacts
+from fitladder.records.experiment import Experiment
+from fitladder.records.settings import Rung
 
 Facts = Callable[..., EngineFacts]
 Changed = Callable[..., Experiment]

@@ -5,15 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from fitladder.engine.base import EngineFacts
+from fitladder.capacity.kv_blocks import kv_tokens_for_blocks
+from fitladder.capacity.kv_rule import KvFit, KvPool, KvRule, decide_kv_fit
 from fitladder.errors import GateRefused, RegistrationError
 from fitladder.gates.kv_fit import check_kv_fit
-from fitladder.phase.expect import Geometry, fit_line
-from fitladder.protocol.capacity import kv_tokens_for_blocks
-from fitladder.protocol.experiment import Experiment
-from fitladder.protocol.kv_rule import KvFit, KvPool, KvRule, decide_kv_fit
-from fitladder.protocol.registry import Registry, load_registry
-from fitladder.protocol.sound import check_sound
+from fitladder.phase.expectation import Geometry, fit_line
+from fitladder.records.engine_facts import EngineFacts
+from fitladder.records.experiment import Experiment
+from fitladder.records.registry import Registry
+from fitladder.registry.feasibility import check_sound
+from fitladder.registry.load import load_registry
 
 ROOT = Path(__file__).parents[3]
 LENGTH = 65_536

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from fitladder.canonical import sha256_bytes
-from fitladder.engine.base import EngineFacts, RuntimeFacts
-from fitladder.ladder.outcome import PhaseOutcome, interrupted, outcome_of
-from fitladder.protocol.experiment import Experiment, Phase
-from fitladder.protocol.key import BundleKey
-from fitladder.protocol.registry import load_registry
+from fitladder.ladder.outcome import interrupted, outcome_of
+from fitladder.records.bundle_key import BundleKey
+from fitladder.records.engine_facts import EngineFacts, RuntimeFacts
+from fitladder.records.experiment import Experiment, Phase
+from fitladder.records.outcome import PhaseOutcome
+from fitladder.registry.load import load_registry
 
 PARAMS = Path(__file__).parents[3] / "params.yaml"
 FULL = {"probe": 48, "base": 144, "designed": 144}

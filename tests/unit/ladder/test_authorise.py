@@ -7,9 +7,9 @@ import pytest
 from fitladder.canonical import canonical_bytes
 from fitladder.errors import LadderRefused
 from fitladder.ladder.authorise import check_authorised, next_phase
-from fitladder.ladder.outcome import PhaseOutcome
 from fitladder.ladder.walk import rung_name, walk
-from fitladder.protocol.experiment import Experiment
+from fitladder.records.experiment import Experiment
+from fitladder.records.outcome import PhaseOutcome
 
 
 def test_the_first_probe_is_due_at_the_start(experiment: Experiment, key: Any) -> None:

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from fitladder.engine.base import EngineFacts, RuntimeFacts
 from fitladder.errors import BindingChanged
 from fitladder.ladder.drift import check_no_drift, rung_identity
+from fitladder.records.engine_facts import EngineFacts, RuntimeFacts
 
 ENGINE = [
     ("engine_version", "0.25.0"),

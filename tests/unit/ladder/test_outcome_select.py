@@ -7,9 +7,11 @@ from pydantic import ValidationError
 
 from fitladder.canonical import canonical_bytes, parse_json, parse_model
 from fitladder.errors import LadderRefused
-from fitladder.ladder.outcome import PhaseOutcome, outcome_of
-from fitladder.ladder.select import Selection, check_recomputed, finalise, select
-from fitladder.protocol.experiment import Experiment
+from fitladder.ladder.outcome import outcome_of
+from fitladder.ladder.select import check_recomputed, finalise, select
+from fitladder.records.experiment import Experiment
+from fitladder.records.outcome import PhaseOutcome
+from fitladder.records.selection import Selection
 
 PHASES = ("probe", "base", "designed")
 

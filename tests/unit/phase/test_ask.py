@@ -23,19 +23,20 @@ from fitladder.approval.form import ask_of_schema, decision_form, go_of
 from fitladder.approval.signature import sign
 from fitladder.canonical import canonical_sha256
 from fitladder.errors import BindingChanged, GoRefused, LadderRefused, RootBusy
+from fitladder.evidence import root_state as standing_module
+from fitladder.evidence.root_state import Standing, survey
 from fitladder.phase import run
-from fitladder.phase import standing as standing_module
 from fitladder.phase.ask import close_overdue, decide, hand_over, open_ask
 from fitladder.phase.dispatch import check_ready, window_go
-from fitladder.phase.expect import expected_geometry, expected_speed, fit_line
-from fitladder.phase.house import House
+from fitladder.phase.expectation import expected_geometry, expected_speed, fit_line
 from fitladder.phase.plan import plan_phase, render_plan
 from fitladder.phase.run import adopt
-from fitladder.phase.standing import Standing, survey
 from fitladder.phase.status import experiment_status
-from fitladder.protocol.binding import Binding, bind
-from fitladder.protocol.experiment import Experiment
-from fitladder.protocol.registry import load_registry
+from fitladder.records.binding import Binding
+from fitladder.records.experiment import Experiment
+from fitladder.registry.binding import bind
+from fitladder.registry.load import load_registry
+from fitladder.workspace import House
 
 PROBE = key_of("probe", 64)
 

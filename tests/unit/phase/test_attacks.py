@@ -29,9 +29,9 @@ from fitladder.errors import (
     RegistrationError,
     RootRefused,
 )
+from fitladder.evidence.root_state import survey
 from fitladder.phase import run
-from fitladder.phase.house import House
-from fitladder.phase.standing import survey
+from fitladder.workspace import House
 
 PROBE = key_of("probe", 64)
 NEXT = key_of("probe", 96)

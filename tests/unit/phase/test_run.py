@@ -25,7 +25,6 @@ from scripted.house import (
 )
 
 from fitladder.approval.chain import chain_path
-from fitladder.bundles.lock import hold_lock
 from fitladder.errors import (
     BindingChanged,
     EngineFailed,
@@ -36,9 +35,10 @@ from fitladder.errors import (
     LadderRefused,
     RootBusy,
 )
+from fitladder.evidence.root_state import survey
+from fitladder.files.lock import hold_lock
 from fitladder.phase import run
-from fitladder.phase.house import House
-from fitladder.phase.standing import survey
+from fitladder.workspace import House
 
 PROBE = key_of("probe", 64)
 

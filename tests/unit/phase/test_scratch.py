@@ -7,8 +7,8 @@ from pathlib import Path
 
 from scripted.house import key_of
 
-from fitladder.bundles.lock import Holder, this_holder
 from fitladder.canonical import canonical_bytes
+from fitladder.files.lock import Holder, this_holder
 from fitladder.phase.scratch import OWNER_FILE, engines_of, new_scratch, sweep, wait_for_engines
 
 PROBE = key_of("probe", 64)

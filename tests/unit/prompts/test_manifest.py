@@ -12,7 +12,7 @@ from fitladder.prompts.manifest import (
     render_manifest,
     render_prompts,
 )
-from fitladder.prompts.records import Message, Record
+from fitladder.prompts.messages import Message, Record
 from fitladder.prompts.render import render_prompt, text_sha256
 
 OPEN = "<think>\n"

@@ -10,20 +10,21 @@ import pytest
 from support import bundle_factory as make
 from support.report_house import history_house, small_house
 
-from fitladder.approval.chain import Draft, append, chain_path
-from fitladder.approval.go import CHECKLIST
-from fitladder.bundles.claim import hold_root
-from fitladder.bundles.inventory import verify_root
+from fitladder.approval.chain import append, chain_path
 from fitladder.canonical import canonical_bytes, sha256_file
 from fitladder.errors import BundleTampered, FitladderError, GoRefused, InputRefused, LineageError
-from fitladder.lineage.places import semantics_path
-from fitladder.lineage.stages.audit import make_audit
-from fitladder.lineage.stages.history import make_history
-from fitladder.lineage.stages.selection import make_selection
-from fitladder.lineage.stages.semantics import make_semantics
-from fitladder.protocol.binding import bind
+from fitladder.records.approval import CHECKLIST
+from fitladder.records.approval_entry import Draft
+from fitladder.registry.binding import bind
+from fitladder.registry.data_paths import semantics_path
 from fitladder.report.build import build_report, load_view
 from fitladder.report.index import build_index
+from fitladder.stages.audit import make_audit
+from fitladder.stages.history import make_history
+from fitladder.stages.selection import make_selection
+from fitladder.stages.semantics import make_semantics
+from fitladder.store.claim import hold_root
+from fitladder.store.verify_root import verify_root
 
 ID = make.ID
 EXACT = "qwen35_4b_verified_macro_exact_cudagraph_rerun"

@@ -8,7 +8,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from fitladder.canonical import Rate
-from fitladder.protocol.settings import Thresholds
+from fitladder.records.settings import Thresholds
 from fitladder.report.charts.canvas import VARIABLES, Chart
 from fitladder.report.charts.capacity import CoverageBar, DemandBar, coverage_chart, demand_chart
 from fitladder.report.charts.termination import RungShares, period_chart, termination_chart

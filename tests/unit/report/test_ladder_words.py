@@ -7,7 +7,7 @@ from support import bundle_factory as make
 
 from fitladder.canonical import Rate
 from fitladder.ladder.authorise import NextPhase
-from fitladder.protocol.settings import Thresholds
+from fitladder.records.settings import Thresholds
 from fitladder.report.ladder_words import decisions, rung_reached, standing, verdict
 from fitladder.report.shares import shares
 from fitladder.report.view import PhaseView, Selection, Termination

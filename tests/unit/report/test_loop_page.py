@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from fitladder.cli import main
+from fitladder.cli.main import main
 
 
 def write_outputs(path: Path, *, names: tuple[str, ...] = ("looping", "thinking", "short")) -> None:
@@ -105,7 +105,7 @@ def test_without_a_page_no_drawing_library_is_loaded(tmp_path: Path) -> None:
     source = tmp_path / "outputs.jsonl"
     write_outputs(source)
     code = (
-        "import sys; from fitladder.commands.audit import audit;"
+        "import sys; from fitladder.cli.audit import audit;"
         f"audit({str(source)!r}, tail=256, max_period=64); print('matplotlib' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -6,12 +6,12 @@ import pytest
 from support.compress import compress
 
 from fitladder.canonical import Rate, canonical_bytes
+from fitladder.domains.macros.files import load_hidden, load_inputs, parse_hidden, write_files
+from fitladder.domains.macros.tasks import TaskShape
+from fitladder.domains.macros.taskset import render_task_set
 from fitladder.errors import BundleError, InputRefused
-from fitladder.macros.files import load_hidden, load_inputs, parse_hidden, write_files
-from fitladder.macros.tasks import TaskShape
-from fitladder.macros.taskset import render_task_set
-from fitladder.protocol.experiment import ARMS
-from fitladder.protocol.settings import Semantics
+from fitladder.records.experiment import ARMS
+from fitladder.records.settings import Semantics
 from fitladder.semantics.analyse import analyse
 from fitladder.semantics.history import AnswerRow, EligibleHistory, IneligibleHistory
 from fitladder.semantics.parse import Limits

@@ -2,10 +2,10 @@ import dataclasses
 
 import pytest
 
+from fitladder.domains.macros.files import parse_hidden, parse_inputs
+from fitladder.domains.macros.tasks import TaskShape
+from fitladder.domains.macros.taskset import render_task_set
 from fitladder.errors import BundleError, InputRefused
-from fitladder.macros.files import parse_hidden, parse_inputs
-from fitladder.macros.tasks import TaskShape
-from fitladder.macros.taskset import render_task_set
 from fitladder.semantics.choose import choices_sha256, choose, count_right, judge
 from fitladder.semantics.grade import check_sealed, grade
 from fitladder.semantics.history import AnswerRow, EligibleHistory, check_rows

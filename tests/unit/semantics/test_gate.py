@@ -1,7 +1,7 @@
 import pytest
 
 from fitladder.canonical import Rate
-from fitladder.protocol.settings import Semantics
+from fitladder.records.settings import Semantics
 from fitladder.semantics.gate import judge_gates, render_verdict
 from fitladder.semantics.metrics import ArmMetrics, SplitMetrics
 

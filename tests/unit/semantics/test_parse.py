@@ -3,7 +3,7 @@ import tracemalloc
 
 import pytest
 
-from fitladder.macros.mining import make_library
+from fitladder.domains.macros.mining import make_library
 from fitladder.semantics.parse import (
     MAX_ANSWER_CHARACTERS,
     Candidate,

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from fitladder.canonical import sha256_file
-from fitladder.engine.base import EngineFacts, RuntimeFacts
-from fitladder.engine.child import STOP, Commands, Events, serve_process
+from fitladder.capacity.admission import spaced_admission
+from fitladder.capacity.pool import Pool
+from fitladder.capacity.simulator import Request, simulate
+from fitladder.engine.child.main import STOP, Commands, Events, serve_process
 from fitladder.errors import EngineFailed
-from fitladder.planner.admission import spaced_admission
-from fitladder.planner.pool import Pool
-from fitladder.planner.simulate import Request, simulate
+from fitladder.records.engine_facts import EngineFacts, RuntimeFacts
 from fitladder.study.request import CellRequest, load_cell_request
 
 BLOCK = 128

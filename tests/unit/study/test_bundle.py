@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from fitladder.bundles.files import replace_file
-from fitladder.bundles.schemas import FileRecord
-from fitladder.bundles.sealed import parse_sealed, render_sealed
 from fitladder.canonical import sha256_bytes
 from fitladder.errors import BundlePartial, BundleTampered, FitladderError, InputRefused
+from fitladder.files.atomic import replace_file
+from fitladder.files.file_record import FileRecord
+from fitladder.files.sealed_json import parse_sealed, render_sealed
 from fitladder.study.bundle import StudyReceipt, verify_study
 from fitladder.study.measured import Measurements
 

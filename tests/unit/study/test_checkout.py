@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from prefect.logging import disable_run_logger
 
-from fitladder.bundles.lock import hold_lock
 from fitladder.canonical import sha256_file
-from fitladder.cli import main
+from fitladder.cli.main import main
 from fitladder.errors import RootBusy, UsageError
-from fitladder.phase.device import share_device
-from fitladder.phase.house import ENGINE_PYTHON, House
+from fitladder.files.lock import hold_lock
+from fitladder.phase.device_lock import share_device
 from fitladder.study.bundle import verify_study
 from fitladder.study.checkout import run_here, study_host
+from fitladder.workspace import ENGINE_PYTHON, House
 from tasks.studying import run_cells
 
 NAME = "small_study"

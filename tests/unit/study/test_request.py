@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from fitladder.canonical import canonical_bytes
-from fitladder.engine.sampling import sampling_parameters
 from fitladder.errors import EngineFailed
-from fitladder.protocol.experiment import Sampling, Thinking
+from fitladder.records.settings import Sampling, Thinking
+from fitladder.sampling.parameters import sampling_parameters
 from fitladder.study.plan import Study
 from fitladder.study.request import build_cell_request, cell_engine_arguments, load_cell_request
 

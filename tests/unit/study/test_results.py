@@ -6,13 +6,7 @@ from typing import Any
 import pytest
 from support import bundle_factory as make
 
-from fitladder.study.measured import (
-    BuildRecord,
-    FailureRecord,
-    Measurements,
-    RunRecord,
-    load_measurements,
-)
+from fitladder.study.measured import BuildRecord, FailureRecord, Measurements, RunRecord, load_measurements
 from fitladder.study.plan import Study, parse_study
 from fitladder.study.predict import predict_seconds
 from fitladder.study.results import StudyResults, _simulated, analyse

@@ -2,8 +2,8 @@
 
 import pytest
 
-from fitladder.planner.pool import Pool
-from fitladder.planner.simulate import Request, simulate
+from fitladder.capacity.pool import Pool
+from fitladder.capacity.simulator import Request, simulate
 from fitladder.study.plan import StudySampling, Workload
 from fitladder.study.warmup import Staircase, stairs
 

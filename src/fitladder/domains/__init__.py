@@ -1,0 +1,1 @@
+"""Domains: what a task, a prompt, an answer and a grade are."""

@@ -1,0 +1,1 @@
+"""The macro domain: programs, macros, libraries and tasks, and how they are made from a seed."""

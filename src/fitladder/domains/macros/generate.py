@@ -1,0 +1,158 @@
+"""Paired tasks from a seed: does a macro help where its motif recurs, against an equal task without it?
+
+A reuse task chains two motifs and one filler, with a true minimum depth of five. Its control permutes
+the very same primitives so that no motif occurs, again five deep. No behaviour appears twice, nor any
+that an excluded set holds.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import permutations
+from typing import Final
+
+import numpy as np
+
+from fitladder.domains.macros.depth import DepthIndex, program_signature
+from fitladder.domains.macros.draw import Draw
+from fitladder.domains.macros.mining import motif_occurrences
+from fitladder.domains.macros.primitives import LENGTH, MODULUS, NAMES
+from fitladder.domains.macros.program import Program, execute
+from fitladder.domains.macros.tasks import Example, HiddenTask, Split, TaskShape, VisibleTask, columns
+from fitladder.errors import InputRefused
+
+__all__ = ["Excluded", "Motifs", "Pair", "draw_examples", "draw_motifs", "generate_pairs"]
+
+DEPTH: Final = 5
+_ATTEMPTS: Final = 2_000
+Motifs = dict[str, Program]
+
+
+@dataclass
+class Excluded:
+    """Programs and behaviours that may not be drawn (again). Grows as tasks are accepted."""
+
+    programs: set[Program] = field(default_factory=set)
+    signatures: set[str] = field(default_factory=set)
+
+    def add(self, program: Sequence[str]) -> None:
+        """A program and everything that behaves like it."""
+        self.programs.add(tuple(program))
+        self.signatures.add(program_signature(program))
+
+    def holds(self, program: Sequence[str]) -> bool:
+        """Is the program, or its behaviour, excluded?"""
+        return tuple(program) in self.programs or program_signature(program) in self.signatures
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One reuse task and its control, each in both halves."""
+
+    visible: tuple[VisibleTask, VisibleTask]
+    hidden: tuple[HiddenTask, HiddenTask]
+
+
+def draw_motifs(draw: Draw, index: DepthIndex) -> Motifs:
+    """Three motifs of two primitives, six different primitives in all, none the same when turned round."""
+    for _ in range(_ATTEMPTS):
+        names = draw.sample(NAMES, 6)
+        chunks = [(names[at], names[at + 1]) for at in (0, 2, 4)]
+        if all(
+            index.min_depth(chunk) == 2 and program_signature(chunk) != program_signature(chunk[::-1])
+            for chunk in chunks
+        ):
+            return {"_".join(chunk): chunk for chunk in chunks}
+    raise InputRefused("no motifs found", got=f"{_ATTEMPTS} draws", do="use another seed")
+
+
+def draw_examples(
+    draw: Draw, program: Sequence[str], count: int, used: set[tuple[int, ...]]
+) -> tuple[Example, ...]:
+    """`count` examples on inputs not in `used`, which grows by them."""
+    inputs: list[tuple[int, ...]] = []
+    while len(inputs) < count:
+        values = tuple(draw.below(MODULUS) for _ in range(LENGTH))
+        if values not in used:
+            used.add(values)
+            inputs.append(values)
+    outputs = execute(program, np.array(inputs, dtype=np.int8)).tolist()
+    return tuple(Example(input=one, output=tuple(two)) for one, two in zip(inputs, outputs, strict=True))
+
+
+def _draw_visible(
+    draw: Draw, program: Program, count: int, used: set[tuple[int, ...]]
+) -> tuple[Example, ...]:
+    """Examples that no program of four primitives reproduces."""
+    for _ in range(_ATTEMPTS):
+        shown = draw_examples(draw, program, count, used)
+        if DepthIndex.build(columns(shown)[0], DEPTH - 1).min_depth(program) is None:
+            return shown
+    raise InputRefused("no telling visible examples found", got=f"{_ATTEMPTS} draws", do="show more examples")
+
+
+def _motifs_in(program: Program, motifs: Motifs) -> tuple[str, ...]:
+    at = {name: motif_occurrences(program, motif) for name, motif in motifs.items()}
+    return tuple(sorted((name for name in at if at[name]), key=lambda name: at[name][0]))
+
+
+def _draw_programs(
+    draw: Draw, motifs: Motifs, index: DepthIndex, excluded: Excluded
+) -> tuple[Program, Program]:
+    """A reuse program and its control. Raises InputRefused when the seed yields none."""
+
+    def accepted(program: Program, motif_count: int) -> bool:
+        return (
+            len(_motifs_in(program, motifs)) == motif_count
+            and index.min_depth(program) is None
+            and not excluded.holds(program)
+        )
+
+    for _ in range(_ATTEMPTS):
+        parts: list[Program] = [
+            *(motifs[name] for name in draw.sample(sorted(motifs), 2)),
+            (draw.choice(NAMES),),
+        ]
+        reuse = tuple(name for part in draw.shuffled(parts) for name in part)
+        if not accepted(reuse, 2):
+            continue
+        others = sorted(set(permutations(reuse)) - {reuse})
+        for control in draw.shuffled(others):
+            if accepted(control, 0) and program_signature(control) != program_signature(reuse):
+                return reuse, control
+    raise InputRefused(
+        "no pair of tasks found", got=f"{_ATTEMPTS} draws", do="ask for fewer records or use another seed"
+    )
+
+
+def generate_pairs(
+    seed: int, shape: TaskShape, motifs: Motifs, index: DepthIndex, excluded: Excluded
+) -> Iterable[Pair]:
+    """shape.records / 2 pairs. Every pair has streams of its own, so a larger set begins with the smaller.
+
+    The visible examples alone already force depth five.
+    """
+    for number in range(shape.records // 2):
+        draw = Draw(seed, "pair", number)
+        programs = _draw_programs(draw, motifs, index, excluded)
+        names = (f"reuse-{number:03d}", f"no-reuse-{number:03d}")
+        splits: tuple[Split, Split] = ("reuse", "no_reuse")
+        visible, hidden = [], []
+        for at, program in enumerate(programs):
+            excluded.add(program)
+            used: set[tuple[int, ...]] = set()
+            shown = _draw_visible(draw, program, shape.visible, used)
+            visible.append(
+                VisibleTask(id=names[at], split=splits[at], paired_task_id=names[1 - at], visible=shown)
+            )
+            hidden.append(
+                HiddenTask(
+                    id=names[at],
+                    program=program,
+                    program_signature=program_signature(program),
+                    min_depth=DEPTH,
+                    motif_names=_motifs_in(program, motifs),
+                    hidden=draw_examples(draw, program, shape.hidden, used),
+                    probe=draw_examples(draw, program, shape.probe, used),
+                )
+            )
+        yield Pair((visible[0], visible[1]), (hidden[0], hidden[1]))

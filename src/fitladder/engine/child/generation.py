@@ -1,0 +1,79 @@
+"""What does one generation do with a built engine, stage by stage, and what does it leave behind?
+
+Rows and counts. It drives any `Engine` and knows none of them; it writes nothing.
+"""
+
+import hashlib
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from fitladder.engine.request import EngineRequest
+from fitladder.engine.result import GenerationMetadata
+from fitladder.records.sample import SampleRow
+from fitladder.sampling.engine_protocol import Completion, Engine, Progress, SampleRequest
+from fitladder.sampling.two_stage import close_stage1, finish, plan_stage1
+
+__all__ = ["Generation", "run_generation"]
+
+
+@dataclass(frozen=True)
+class Generation:
+    """Rows in record order, then sample order, with the metadata of their making."""
+
+    rows: list[SampleRow]
+    metadata: GenerationMetadata
+
+
+def run_generation(
+    engine: Engine, request: EngineRequest, on_progress: Callable[[int, Progress], None]
+) -> Generation:
+    """Both stages of a request; `on_progress` gets the stage and its counts.
+
+    Raises EngineFailed on completions that no finished sample can have.
+    """
+    records, thinking, sampling = request.engine_records(), request.thinking, request.sampling
+    asked = plan_stage1(
+        records,
+        k=request.k,
+        thinking_budget_tokens=request.thinking_budget_tokens,
+        run_seed=sampling.run_seed,
+    )
+    completions, stage1_us = _timed(engine, asked, lambda progress: on_progress(1, progress))
+    samples = close_stage1(records, asked, completions, thinking=thinking, sampling=sampling)
+    open_samples = [sample.answer for sample in samples if sample.answer is not None]
+    answers, stage2_us = _timed(engine, open_samples, lambda progress: on_progress(2, progress))
+    rows = finish(samples, answers, thinking=thinking)
+    return Generation(
+        rows,
+        GenerationMetadata(
+            engine_load_us=round(engine.facts().load_s * 1e6),
+            stage1_generation_us=stage1_us,
+            stage2_generation_us=stage2_us,
+            counters=engine.counters() | _row_counters(rows),
+            warnings=tuple(engine.warnings()),
+        ),
+    )
+
+
+def _timed(
+    engine: Engine, requests: Sequence[SampleRequest], on_progress: Callable[[Progress], None]
+) -> tuple[list[Completion], int]:
+    if not requests:
+        return [], 0
+    started = time.perf_counter()
+    completions = engine.generate(requests, on_progress)
+    return completions, round((time.perf_counter() - started) * 1e6)
+
+
+def _row_counters(rows: Sequence[SampleRow]) -> dict[str, int]:
+    seen: set[tuple[str, bytes]] = set()
+    for row in rows:
+        seen.add((row.record_id, hashlib.sha256(row.stage1_token_ids.tobytes()).digest()))
+    return {
+        "sampled_tokens": sum(len(row.stage1_token_ids) + len(row.stage2_token_ids) for row in rows),
+        "trimmed_tokens": sum(row.stage1_trimmed_tokens + row.stage2_trimmed_tokens for row in rows),
+        "injected_tokens": sum(row.injected_tokens for row in rows),
+        "logical_prompt_tokens": sum(row.prompt_tokens + row.stage2_prompt_tokens for row in rows),
+        "repeated_samples": len(rows) - len(seen),
+    }

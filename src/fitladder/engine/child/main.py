@@ -1,0 +1,175 @@
+"""What happens inside an engine process, whatever engine it builds?
+
+Build, report facts, wait for `generate`, sample, write rows to a temporary file, report. Events leave as
+JSON lines on a descriptor of their own; commands come as lines on stdin, whose end is the parent's death.
+"""
+
+import json
+import os
+import queue
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+from fitladder.canonical import sha256_bytes
+from fitladder.engine.child.generation import run_generation
+from fitladder.engine.request import EngineRequest, load_request
+from fitladder.errors import EngineFailed, FitladderError
+from fitladder.registry.binding import PACKAGE, generation_code_sha256
+from fitladder.sampling.engine_protocol import Engine, Progress
+from fitladder.sampling.parquet import render_samples
+
+__all__ = ["GENERATE", "STOP", "Commands", "Events", "serve", "serve_process"]
+
+GENERATE: Final = "generate"
+STOP: Final = "stop"
+Commands = queue.SimpleQueue[str]
+
+
+class Events:
+    """JSON lines to the parent; a parent that is gone makes no noise."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._stream = os.fdopen(descriptor, "w", encoding="utf-8")
+
+    def send(self, event: str, **fields: Any) -> None:
+        try:
+            self._stream.write(json.dumps({"event": event, **fields}, ensure_ascii=True) + "\n")
+            self._stream.flush()
+        except BrokenPipeError:
+            _end_group()
+
+
+def serve(build: Callable[[EngineRequest], Engine], argv: Sequence[str]) -> int:
+    """Run the engine process of one phase; returns its exit code, see `serve_process`."""
+
+    def run(request_path: Path, events: Events, commands: Commands) -> int:
+        return _run(build, load_request(request_path), events, commands)
+
+    return serve_process(run, argv)
+
+
+def serve_process(
+    run: Callable[[Path, Events, Commands], int],
+    argv: Sequence[str],
+    *,
+    words: Collection[str] = (GENERATE, STOP),
+) -> int:
+    """Run any engine process: `run` gets the request's path, events to send and commands among `words`.
+
+    `argv`: request file, event descriptor. Returns 0 when done or stopped on request, a FitladderError's exit
+    code where something said no, 9 for anything else.
+    """
+    if len(argv) != 2 or not argv[1].isdecimal():
+        sys.stderr.write("usage: ENGINE REQUEST.json EVENTS_FD (started by fitladder, not by hand)\n")
+        return EngineFailed.exit_code
+    events, commands = Events(int(argv[1])), _listen(words)
+    try:
+        return run(Path(argv[0]), events, commands)
+    except FitladderError as error:
+        traceback.print_exc()
+        events.send("failed", kind=type(error).__name__, message=str(error))
+        return error.exit_code
+    except Exception as error:  # whatever broke inside the engine has to reach the parent as one line
+        traceback.print_exc()
+        events.send("failed", kind=type(error).__name__, message=_one_line(error))
+        return EngineFailed.exit_code
+
+
+def _run(
+    build: Callable[[EngineRequest], Engine],
+    request: EngineRequest,
+    events: Events,
+    commands: Commands,
+) -> int:
+    _check_code(request)
+    engine = build(request)
+    try:
+        events.send(
+            "facts",
+            facts=engine.facts().model_dump(mode="json"),
+            runtime=engine.runtime().model_dump(mode="json"),
+        )
+        if commands.get() == STOP:
+            return 0
+
+        def report(stage: int, progress: Progress) -> None:
+            events.send("progress", stage=stage, **asdict(progress))
+
+        generation = run_generation(engine, request, report)
+        data = render_samples(generation.rows, request.key)
+        _write_durably(Path(request.samples_path), data)
+        events.send(
+            "done",
+            samples_path=request.samples_path,
+            samples_sha256=sha256_bytes(data),
+            rows=len(generation.rows),
+            metadata=generation.metadata.model_dump(mode="json"),
+        )
+    finally:
+        engine.close()
+    return 0
+
+
+def _check_code(request: EngineRequest) -> None:
+    """This process runs the code that was bound, and nobody's start-up hook. Raises EngineFailed."""
+    here = generation_code_sha256()
+    if request.generation_code_sha256 not in (None, here):
+        raise EngineFailed(
+            f"the engine process imports other code, from {PACKAGE}",
+            got=here,
+            need=request.generation_code_sha256,
+            do="install this checkout into the engine's environment: `make setup`",
+        )
+    standard = Path(os.__file__).parent
+    for name in ("sitecustomize", "usercustomize"):
+        path = getattr(sys.modules.get(name), "__file__", None)
+        if path is not None and Path(path).parent != standard:
+            raise EngineFailed(
+                f"a {name} ran before the engine",
+                got=path,
+                need="none but the system's own",
+                do="remove it, or take its folder out of PYTHONPATH",
+            )
+
+
+def _write_durably(path: Path, data: bytes) -> None:
+    partial = path.with_name(path.name + ".partial")
+    with partial.open("wb") as stream:
+        stream.write(data)
+        stream.flush()
+        os.fsync(stream.fileno())
+    partial.rename(path)
+
+
+def _listen(words: Collection[str]) -> Commands:
+    """Commands as they come; when stdin ends, so does this process and all that it started."""
+    commands: Commands = queue.SimpleQueue()
+
+    def read() -> None:
+        pending = b""
+        while chunk := os.read(0, 4096):  # not sys.stdin: its lock would be held when the interpreter ends
+            *lines, pending = (pending + chunk).split(b"\n")
+            for line in lines:
+                if line.decode("ascii", "replace") in words:
+                    commands.put(line.decode())
+        _end_group()
+
+    threading.Thread(target=read, name="parent", daemon=True).start()
+    return commands
+
+
+def _end_group() -> None:
+    if os.getpid() == os.getpgrp():
+        os.killpg(0, signal.SIGKILL)
+    os._exit(EngineFailed.exit_code)
+
+
+def _one_line(error: BaseException) -> str:
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text[:400]}" if text else type(error).__name__

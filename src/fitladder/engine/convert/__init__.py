@@ -1,0 +1,1 @@
+"""Model folders: conversion from GGUF, and geometry without weights."""

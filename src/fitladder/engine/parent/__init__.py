@@ -1,0 +1,1 @@
+"""Parent side of an engine process: arguments, start, events, collection, end."""

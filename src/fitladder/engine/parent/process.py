@@ -1,0 +1,242 @@
+"""The parent's side of an engine process: start it, hear its facts, let it generate, collect, end it.
+
+Knows no vllm. Whatever happens (a deadline, a crash, Ctrl-C, this process dying) no engine outlives its
+phase: the child leads a process group, killed on every way out, and ends itself when our pipe closes.
+"""
+
+import contextlib
+import json
+import os
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from fitladder.canonical import parse_model, sha256_file
+from fitladder.engine.environment import child_environment
+from fitladder.engine.parent.failure import describe_exit, log_cause
+from fitladder.engine.request import ProcessRequest, write_request
+from fitladder.engine.result import GenerationMetadata
+from fitladder.errors import EngineFailed, EnvironmentNotReady
+from fitladder.records.engine_facts import EngineFacts, RuntimeFacts
+from fitladder.sampling.engine_protocol import Progress
+
+__all__ = ["EngineProcess", "GenerationResult", "engine_command"]
+
+STOP_GRACE_S = 20.0  # an idle engine frees its device within seconds
+TERM_GRACE_S = 3.0
+
+
+@dataclass(frozen=True)
+class GenerationResult:
+    """Where the child wrote its rows, their digest, and what else it reported."""
+
+    samples_path: Path
+    samples_sha256: str
+    rows: int
+    metadata: GenerationMetadata
+
+
+def engine_command(python: Path, module: str = "fitladder.engine.child.vllm_engine") -> list[str]:
+    """Command of an engine process in the environment of `python`, by default of the one that runs a phase.
+
+    Raises EnvironmentNotReady without one.
+    """
+    if not python.is_file():
+        raise EnvironmentNotReady(
+            "no Python of the engine environment",
+            got=python,
+            do="run `make setup` or set FITLADDER_ENGINE_PYTHON",
+        )
+    return [str(python), "-P", "-m", module]  # -P: nothing is imported from where we stand
+
+
+class EngineProcess:
+    """One engine process, used as a context manager. Every failure is EngineFailed in one line."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", events: int, log_path: Path) -> None:
+        self._process, self._events, self.log_path = process, events, log_path
+        self._buffer = bytearray()
+        self._poll = select.poll()
+        self._poll.register(events, select.POLLIN)
+
+    @classmethod
+    def start(
+        cls,
+        request: ProcessRequest,
+        *,
+        command: Sequence[str],
+        log_path: Path,
+        inherited: Mapping[str, str] | None = None,
+    ) -> Self:
+        """Start `command REQUEST.json EVENTS_FD`; the request file and the log stand beside each other.
+
+        `inherited`: the environment to start from, by default this process's own.
+        """
+        request_path = log_path.with_suffix(".request.json")
+        write_request(request_path, request)
+        environment = child_environment(os.environ if inherited is None else inherited, request.environment)
+        read_end, write_end = os.pipe()
+        try:
+            with log_path.open("ab") as log:
+                process = subprocess.Popen(
+                    [*command, str(request_path), str(write_end)],
+                    stdin=subprocess.PIPE,
+                    stdout=log,
+                    stderr=log,
+                    env=environment,
+                    pass_fds=[write_end],
+                    start_new_session=True,
+                )
+        except OSError as error:
+            os.close(read_end)
+            raise EngineFailed(
+                "the engine process did not start", got=f"{error.strerror}: {command[0]}"
+            ) from error
+        finally:
+            os.close(write_end)
+        return cls(process, read_end, log_path)
+
+    def wait_facts(self, deadline_s: float) -> tuple[EngineFacts, RuntimeFacts]:
+        """Facts of the built engine. Raises EngineFailed when it dies, says no, or passes the deadline."""
+        event = self._event("facts", time.monotonic() + deadline_s, "building the engine", deadline_s)
+        facts = parse_model(EngineFacts, event.get("facts"), where="engine facts", error=EngineFailed)
+        runtime = parse_model(RuntimeFacts, event.get("runtime"), where="runtime facts", error=EngineFailed)
+        return facts, runtime
+
+    def generate(self, on_progress: Callable[[int, Progress], None], deadline_s: float) -> GenerationResult:
+        """Say generate, hand progress (stage, counts) on, return when the rows are written.
+
+        Raises EngineFailed on a crash, a refusal, past the deadline, or on rows of another digest than told.
+        """
+        self._say("generate")
+        until = time.monotonic() + deadline_s
+        while True:
+            event = self._event(None, until, "generating", deadline_s)
+            if event["event"] == "progress":
+                counts = {name: event[name] for name in Progress.__dataclass_fields__}
+                on_progress(event["stage"], Progress(**counts))
+                continue
+            if event["event"] != "done":
+                raise self._failed(f"the engine said {event['event']!r} while generating")
+            path, told = Path(event["samples_path"]), event["samples_sha256"]
+            found = sha256_file(path) if path.is_file() else "no file"
+            if found != told:
+                raise self._failed(
+                    f"the engine's rows are not the bytes that it reported: got {found}, need {told}"
+                )
+            return GenerationResult(
+                samples_path=path,
+                samples_sha256=told,
+                rows=event["rows"],
+                metadata=parse_model(
+                    GenerationMetadata, event["metadata"], where="engine metadata", error=EngineFailed
+                ),
+            )
+
+    def stop(self) -> int:
+        """End the process, kindly, then its whole group; returns its exit status. Safe to call again."""
+        try:
+            if self._process.poll() is None:
+                self._say("stop", must=False)
+                self._wait(STOP_GRACE_S)
+        finally:
+            self._kill_group()
+        return self._process.returncode
+
+    def kill(self) -> None:
+        """End the whole group at once."""
+        self._kill_group()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.stop()
+        else:
+            self.kill()
+
+    def _say(self, word: str, *, must: bool = True) -> None:
+        try:
+            stdin = self._process.stdin
+            if stdin is None or stdin.closed:
+                raise BrokenPipeError("the engine process was ended already")
+            stdin.write(word.encode() + b"\n")
+            stdin.flush()
+        except OSError as error:
+            if must:
+                raise self._died("the engine died before it was told to " + word) from error
+
+    def _event(self, wanted: str | None, until: float, doing: str, deadline_s: float) -> dict[str, Any]:
+        line = self._line(until, doing, deadline_s)
+        if line is None:
+            raise self._died(f"the engine died while {doing}")
+        try:
+            event: dict[str, Any] = json.loads(line)
+            name = event["event"]
+        except (ValueError, TypeError, KeyError) as error:
+            raise self._failed(f"the engine reported nonsense while {doing}: {line[:80]!a}") from error
+        if name == "failed":
+            raise self._failed(f"the engine failed while {doing}: {event.get('message')}")
+        if wanted is not None and name != wanted:
+            raise self._failed(f"the engine said {name!r} while {doing}")
+        return event
+
+    def _line(self, until: float, doing: str, deadline_s: float) -> str | None:
+        while b"\n" not in self._buffer:
+            left_s = until - time.monotonic()
+            if left_s <= 0 or not self._poll.poll(left_s * 1000):
+                self._kill_group()
+                raise EngineFailed(
+                    f"the engine passed its deadline while {doing}",
+                    got=f"no answer in {deadline_s:g} s, last logged: {log_cause(self.log_path)}",
+                    do=f"see {self.log_path}",
+                )
+            chunk = os.read(self._events, 1 << 16)
+            if not chunk:
+                return None
+            self._buffer += chunk
+        line, _, rest = bytes(self._buffer).partition(b"\n")
+        self._buffer = bytearray(rest)
+        return line.decode("utf-8", "replace")
+
+    def _failed(self, what: str) -> EngineFailed:
+        self._kill_group()
+        return EngineFailed(what, do=f"see {self.log_path}")
+
+    def _died(self, what: str) -> EngineFailed:
+        self._wait(TERM_GRACE_S)
+        status = describe_exit(self._process.returncode)
+        self._kill_group()
+        return EngineFailed(what, got=f"{status}: {log_cause(self.log_path)}", do=f"see {self.log_path}")
+
+    def _wait(self, seconds: float) -> None:
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return
+
+    def _kill_group(self) -> None:
+        if self._events < 0:  # done before; by now the number may be somebody else's
+            return
+        for number, grace_s in ((signal.SIGTERM, TERM_GRACE_S), (signal.SIGKILL, None)):
+            try:
+                os.killpg(self._process.pid, number)
+            except (ProcessLookupError, PermissionError):
+                break
+            if grace_s is not None:
+                self._wait(grace_s)
+        self._process.wait()
+        if self._process.stdin is not None:
+            with contextlib.suppress(OSError):  # what was not read any more
+                self._process.stdin.close()
+        os.close(self._events)
+        self._events = -1

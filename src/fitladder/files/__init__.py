@@ -1,0 +1,1 @@
+"""Files: reading, writing, locking and digesting one file safely; nothing here knows what the bytes mean."""

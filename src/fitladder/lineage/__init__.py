@@ -1,1 +1,0 @@
-"""Lineage: DVC carries bytes, receipts carry identity, and neither is believed without the other."""

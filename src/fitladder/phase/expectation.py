@@ -1,0 +1,146 @@
+"""Expected KV pool and speed of a phase, each with the record it is from; the live gates decide.
+
+From a live engine of this experiment where one was recorded, else from the registered figures of the
+experiment that it follows, else from what is registered, else unknown: the live gates tell.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from fitladder.capacity.kv_blocks import NULL_BLOCKS, kv_tokens_for_blocks, rounded_tokens
+from fitladder.capacity.kv_rule import KvPool, decide_kv_fit
+from fitladder.evidence.root_state import Standing
+from fitladder.records.experiment import Experiment
+from fitladder.records.history import History, load_history
+from fitladder.records.settings import Rung
+from fitladder.registry.feasibility import CPU_BLOCK_TOKENS
+from fitladder.workspace import House
+
+__all__ = ["Geometry", "expected_geometry", "expected_speed", "fit_line"]
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """The KV pool that is expected, and where the figures are from. `num_blocks` may be unknown."""
+
+    block_size_tokens: int
+    num_blocks: int | None
+    mamba_groups: int
+    kv_cache_size_tokens: int
+    source: str
+    null_blocks: int = NULL_BLOCKS
+
+
+def _histories(house: House, standing: Standing) -> Iterator[History]:
+    """Registered figures of the predecessors that ran the same model at the same length, nearest first."""
+    own = standing.experiment
+    name, seen = own.predecessor, {own.experiment_id}
+    while name is not None and name not in seen and name in standing.registry.experiments:
+        seen.add(name)
+        other = standing.registry.experiments[name]
+        alike = (other.model, other.engine.max_model_len_tokens) == (
+            own.model,
+            own.engine.max_model_len_tokens,
+        )
+        if alike and (history := load_history(house.data, name)) is not None:
+            yield history
+        name = other.predecessor
+
+
+def expected_geometry(house: House, standing: Standing) -> Geometry | None:
+    """The best figures there are, None where nothing is known before the engine is built."""
+    if standing.begun:
+        newest = standing.begun[-1]
+        facts = newest.engine
+        if facts.block_size_tokens is not None:
+            return Geometry(
+                facts.block_size_tokens,
+                facts.num_blocks,
+                facts.mamba_groups,
+                facts.kv_cache_size_tokens,
+                f"{facts.num_blocks} blocks of {facts.block_size_tokens} tokens, as {newest.key.phase}@"
+                f"{newest.key.thinking_budget_tokens} found it",
+                facts.null_blocks,
+            )
+    for history in _histories(house, standing):
+        capacity = history.phases[-1].capacity
+        return Geometry(
+            capacity.block_size_tokens,
+            None,
+            0,
+            capacity.kv_cache_size_tokens,
+            f"{capacity.kv_cache_size_tokens:,} tokens in blocks of {capacity.block_size_tokens}, "
+            f"as {history.experiment_id} recorded it",
+        )
+    return _registered(standing.experiment)
+
+
+def _registered(experiment: Experiment) -> Geometry | None:
+    """A CPU pool is what its registration says; a GPU's is only known to its engine."""
+    engine = experiment.engine
+    if engine.backend != "vllm-cpu" or engine.num_gpu_blocks_override is None:
+        return None
+    block = int(engine.args.get("block_size", CPU_BLOCK_TOKENS))
+    blocks = engine.num_gpu_blocks_override
+    each = rounded_tokens(engine.max_model_len_tokens, block) // block
+    tokens = kv_tokens_for_blocks(blocks, each, engine.max_model_len_tokens)
+    return Geometry(block, blocks, 0, tokens, f"{blocks} blocks of {block} tokens, as registered")
+
+
+def expected_speed(house: House, standing: Standing, budget_tokens: int) -> float | None:
+    """Sampled tokens a second, load excluded: of the newest phase here, else of a predecessor's same rung."""
+    for bundle in reversed(standing.bundles):
+        totals = bundle.receipt.totals
+        spent_us = totals.stage1_generation_us + totals.stage2_generation_us
+        if spent_us:
+            return totals.sampled_tokens * 1e6 / spent_us
+    for history in _histories(house, standing):
+        for phase in reversed(history.phases):
+            if phase.generation is not None and phase.thinking_budget_tokens == budget_tokens:
+                return phase.generation.sampled_tokens / phase.generation.generation_s
+    return None
+
+
+def fit_line(experiment: Experiment, rung: Rung, geometry: Geometry, sequences: int) -> str:
+    """Whether the live gate would let `sequences` run at once on this pool, and how many fit at most.
+
+    The gate's own rule, on the registered longest prompt; under spaced admission one longest must fit.
+    """
+    pool = KvPool(
+        geometry.block_size_tokens,
+        geometry.mamba_groups,
+        geometry.kv_cache_size_tokens,
+        geometry.num_blocks,
+        geometry.null_blocks,
+    )
+    spaced = experiment.engine.admission == "spaced"
+    fit = decide_kv_fit(
+        pool,
+        rule=experiment.kv_rule,
+        spaced=spaced,
+        longest_sequence_tokens=experiment.longest_total_tokens(rung),
+        active_sequences=sequences,
+    )
+    if fit.verdict in ("short_of_tokens", "short_of_blocks"):
+        who = "one longest sequence needs" if spaced else f"{sequences} sequences need"
+        return f"{who} {fit.pool_share:.1f}x the pool; {fit.widest} fit"
+    record = "" if fit.rule != "block" else ", a record"
+    parts = [
+        f"{fit.tokens.required_tokens:,} of {pool.kv_cache_size_tokens:,} tokens "
+        f"(margin {fit.tokens.margin_tokens:,}{record})"
+    ]
+    if fit.blocks is not None:
+        parts.append(
+            f"{fit.blocks.required_blocks:,} of {fit.usable_blocks:,} blocks "
+            f"(margin {fit.blocks.margin_blocks:,})"
+        )
+    elif fit.rule != "token":
+        parts.append("blocks are told by the live gate")
+    if fit.verdict == "unknown":
+        return f"{sequences} sequences, decided by blocks: {', '.join(parts)}"
+    if spaced:
+        return (
+            f"{sequences} sequences fit under spaced admission, which needs room for one longest: "
+            f"{', '.join(parts)}; {fit.widest} would fit at their longest"
+        )
+    return f"{sequences} sequences fit: {', '.join(parts)}; {fit.widest} would fit"

@@ -1,0 +1,1 @@
+"""The Prefect server over REST: deployments, runs, workers and conflicts; no import of prefect."""

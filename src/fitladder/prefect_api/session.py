@@ -1,0 +1,152 @@
+"""How does one program get a server with everything deployed, and a worker for each pool, and put them away?
+
+An existing server is used where PREFECT_API_URL names one. Ours is private: its database lies below `home`,
+and runs that an earlier, dead session left behind are named and closed before anything new starts.
+"""
+
+import contextlib
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from fitladder.errors import EnvironmentNotReady
+from fitladder.prefect_api.client import PrefectApi, api_from_environment
+from fitladder.prefect_api.dead_runs import close_dead_runs
+from fitladder.prefect_api.deployments import (
+    CPU_POOL,
+    GPU_POOL,
+    claim_queue,
+    empty_slot,
+    ensure_device,
+    ensure_launches,
+)
+from fitladder.prefect_api.processes import (
+    Child,
+    end_all,
+    free_port,
+    last_line,
+    start_server,
+    start_worker,
+    wait_healthy,
+    worker_environment,
+)
+from fitladder.prefect_api.runs import FlowRun, flow_runs, set_state
+from fitladder.workspace import House
+
+__all__ = ["Session", "deploy", "open_session"]
+
+WORKER_PATIENCE_S = 60.0
+END_PATIENCE_S = 20.0
+FLOWS = ("launch", "handoff", "phase", "scheduled-phase", "lineage", "study")
+
+
+@dataclass(frozen=True)
+class Session:
+    """A server, ready to take launches, and the processes that belong to us."""
+
+    api: PrefectApi
+    children: tuple[Child, ...]
+
+    def check_alive(self) -> None:
+        """Raises EnvironmentNotReady where one of our processes ended."""
+        for child in self.children:
+            child.check_alive()
+
+
+def deploy(house: House, api: PrefectApi, log: Path) -> None:
+    """Tell the server about prefect.yaml. Raises EnvironmentNotReady with the command's last line.
+
+    FITLADDER_CHECKOUT stays open in the deployments: each worker fills in its own.
+    """
+    environment = {
+        **{name: value for name, value in house.environment.items() if name != "FITLADDER_CHECKOUT"},
+        "PREFECT_API_URL": api.url,
+        "DO_NOT_TRACK": "1",
+    }
+    with log.open("ab") as stream:
+        done = subprocess.run(
+            [sys.executable, "-m", "prefect", "--no-prompt", "deploy", "--all"],
+            cwd=house.folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=stream,
+            stderr=stream,
+            timeout=120,
+            check=False,
+        )
+    if done.returncode != 0:
+        raise EnvironmentNotReady("prefect.yaml was not deployed", got=last_line(log), do=f"see {log}")
+
+
+def close_left_runs(api: PrefectApi) -> tuple[FlowRun, ...]:
+    """Close what a dead session of this private server left unfinished; nothing else can be running it."""
+    left = [run for flow in FLOWS for run in flow_runs(api, flow) if not run.is_final]
+    for run in left:
+        final = (
+            ("CANCELLED", "Abandoned")
+            if run.state_type in ("PAUSED", "SCHEDULED")
+            else ("CRASHED", "Crashed")
+        )
+        set_state(api, run, final[0], final[1], "its session ended before it did")
+    return tuple(left)
+
+
+@contextlib.contextmanager
+def open_session(
+    house: House, home: Path, *, port: int | None = None, tell: Callable[[str], None]
+) -> Iterator[Session]:
+    """A session that is put away whatever happens. `tell` hears one line a step."""
+    with contextlib.ExitStack() as stack:
+        children: list[Child] = []
+        if house.environment.get("PREFECT_API_URL"):
+            api = api_from_environment(house.environment)
+            api.read("/health", patience_s=5.0)
+            tell(f"Prefect server at {api.url}, as PREFECT_API_URL says")
+            claim_queue(api, house.queue, house.folder)
+            for closed in close_dead_runs(api, house):
+                tell(f"closed {closed.run.flow} {closed.run.name}: {closed.state_name}: {closed.why}")
+        else:
+            home.mkdir(parents=True, exist_ok=True)
+            server, api = start_server(house, home, port or free_port())
+            stack.callback(server.end, END_PATIENCE_S)
+            children.append(server)
+            wait_healthy(server, api)
+            tell(f"Prefect server at {api.ui_url}")
+            for run in close_left_runs(api):
+                tell(f"closed {run.flow} {run.name}: {run.state_name} since an earlier session")
+        ensure_launches(api, house.queue)
+        ensure_device(api, house.queue, house.device)
+        if children:
+            empty_slot(api, house.slot)
+        logs = home
+        workers: list[Child] = []
+        stack.callback(end_all, workers, END_PATIENCE_S)
+        for pool, limit in ((CPU_POOL, 4), (GPU_POOL, 1)):
+            environment = worker_environment(house, api, work_pool=pool)
+            environment.setdefault("PREFECT_HOME", str(home))
+            worker = start_worker(
+                house, pool, f"rehearsal-{pool}", limit, environment, log=logs / f"{pool}.log"
+            )
+            workers.append(worker)
+        children += workers
+        deploy(house, api, logs / "deploy.log")
+        session = Session(api, tuple(children))
+        _wait_ready(session)
+        yield session
+
+
+def _wait_ready(session: Session) -> None:
+    deadline = time.monotonic() + WORKER_PATIENCE_S
+    waiting = {CPU_POOL, GPU_POOL}
+    while waiting:
+        session.check_alive()
+        for pool in sorted(waiting):
+            if session.api.find(f"/work_pools/{pool}/workers/filter", {"limit": 5}):
+                waiting.discard(pool)
+        if waiting and time.monotonic() > deadline:
+            raise EnvironmentNotReady(f"no worker for {', '.join(sorted(waiting))}", do="see its log")
+        if waiting:
+            time.sleep(0.2)

@@ -1,0 +1,50 @@
+"""What is a record: the messages of one prompt, with an id that no other record can overwrite.
+
+It knows nothing of tasks or macros, so that rendering and manifest depend on this much only.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from fitladder.canonical import parse_model
+from fitladder.errors import InputRefused
+from fitladder.prompts.record_names import check_ids
+
+__all__ = ["Message", "Record", "parse_records"]
+
+_CONFIG: Final = ConfigDict(frozen=True, extra="forbid", strict=True)
+_TURN_MARKERS: Final = ("<|im_start|>", "<|im_end|>")
+
+
+class Message(BaseModel):
+    """One turn."""
+
+    model_config = _CONFIG
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+class Record(BaseModel):
+    """One prompt of one arm; the id is `<task id>::<arm>`."""
+
+    model_config = _CONFIG
+    id: str
+    messages: Annotated[tuple[Message, ...], Field(min_length=1)]
+    meta: Mapping[str, JsonValue]
+
+
+def parse_records(rows: object, *, where: str) -> tuple[Record, ...]:
+    """Records from plain data. Raises InputRefused on aliasing ids, unknown fields, or a turn marker inside
+    a message (it would forge a turn when rendered)."""
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise InputRefused(f"{where}: records", got=type(rows).__name__, need="an array of objects")
+    check_ids([row.get("id") for row in rows], what=where)
+    records = tuple(parse_model(Record, row, where=f"{where}[{at}]") for at, row in enumerate(rows))
+    for record in records:
+        for message in record.messages:
+            for marker in _TURN_MARKERS:
+                if marker in message.content:
+                    raise InputRefused(f"{where}: record {record.id}", got=f"{marker} inside a message")
+    return records

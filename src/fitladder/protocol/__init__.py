@@ -1,1 +1,0 @@
-"""What is registered, and the arithmetic that gates and planner share."""

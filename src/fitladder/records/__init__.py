@@ -1,0 +1,1 @@
+"""Frozen models of everything that lies on disk or crosses a process; no I/O."""

@@ -1,0 +1,1 @@
+"""Registration: params.yaml to experiments, the binding, inputs by hash, follow-ups."""

@@ -1,0 +1,240 @@
+"""What does two-stage budgeted thinking ask of an engine, and what is one sample once both stages are done?
+
+Stage 1 samples up to the thinking budget; what did not close and stop by itself is closed and answered in
+stage 2. Pure: token ids in, token ids out, nothing is re-tokenised, and no engine is known.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fitladder.errors import EngineFailed, InputRefused, RegistrationError
+from fitladder.records.sample import SampleRow, TokenIds
+from fitladder.records.settings import Sampling, Thinking
+from fitladder.sampling.engine_protocol import Completion, SampleRequest
+from fitladder.sampling.marker import find_first, find_run
+from fitladder.sampling.seeds import check_seeds, stage1_seed, stage2_seed
+
+__all__ = ["EngineRecord", "Stage1Sample", "close_stage1", "finish", "plan_stage1"]
+
+NULL_RESULT = "null"  # finish reason stored where the engine returned nothing at all for a stage-2 request
+EMPTY_RESULT = "empty"  # ... or no ids and no reason
+
+
+@dataclass(frozen=True)
+class EngineRecord:
+    """One prompt as the engine gets it."""
+
+    record_id: str
+    prompt_token_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Stage1Sample:
+    """A sample between the stages. `answer` is the stage-2 request, None where the sample is complete."""
+
+    record: EngineRecord
+    sample_index: int
+    seed: int
+    token_ids: TokenIds
+    trimmed_tokens: int
+    finish_reason: str
+    stop_reason: str | None
+    thinking_tokens: int
+    marker_tokens: int  # of the natural close marker, 0 without one
+    eos_inside_thinking: bool
+    forced_close: bool
+    answer_restart: bool
+    answer: SampleRequest | None
+
+
+@dataclass(frozen=True)
+class _Ended:
+    """Ids up to the first model EOS, what was cut, and why the sampling ended."""
+
+    token_ids: tuple[int, ...]
+    trimmed_tokens: int
+    by_itself: bool
+    finish_reason: str
+    stop_reason: str | None
+
+
+def plan_stage1(
+    records: Sequence[EngineRecord], *, k: int, thinking_budget_tokens: int, run_seed: int
+) -> list[SampleRequest]:
+    """One request of k samples a record, in record order.
+
+    Raises InputRefused on a repeated or empty record, RegistrationError on an unusable budget, K or seed.
+    """
+    if thinking_budget_tokens < 1 or k < 1:
+        raise RegistrationError(
+            "stage 1 needs a budget and samples", got=f"budget {thinking_budget_tokens}, K {k}", need=">= 1"
+        )
+    seen: set[str] = set()
+    for record in records:
+        if record.record_id in seen or not record.prompt_token_ids:
+            raise InputRefused(
+                f"record {record.record_id!a}",
+                got="an id that stands twice" if record.record_id in seen else "a prompt of no tokens",
+                need="unique ids with prompts",
+            )
+        seen.add(record.record_id)
+    requests = [
+        SampleRequest(
+            request_id=f"{record.record_id}/1",
+            prompt_token_ids=record.prompt_token_ids,
+            n=k,
+            seed=stage1_seed(run_seed, record.record_id),
+            max_tokens=thinking_budget_tokens,
+        )
+        for record in records
+    ]
+    check_seeds(requests)
+    return requests
+
+
+def close_stage1(
+    records: Sequence[EngineRecord],
+    requests: Sequence[SampleRequest],
+    completions: Sequence[Completion],
+    *,
+    thinking: Thinking,
+    sampling: Sampling,
+) -> list[Stage1Sample]:
+    """Where each sample stands after stage 1, in record order, then sample order.
+
+    A model EOS outranks the limit: the 49,152nd of 49,152 ids being an EOS is a stop. Raises EngineFailed on
+    completions that are not those asked for, or that no finished sample can have.
+    """
+    wanted = [(request.request_id, index) for request in requests for index in range(request.n)]
+    got = [(completion.request_id, completion.index) for completion in completions]
+    if wanted != got:
+        odd = next(
+            (pair for pair in zip(wanted, got, strict=False) if pair[0] != pair[1]), (len(wanted), len(got))
+        )
+        raise EngineFailed("stage 1 came back incomplete or out of order", got=odd[1], need=odd[0])
+    by_request = dict(zip((request.request_id for request in requests), records, strict=True))
+    seeds = {request.request_id: request for request in requests}
+    samples = [
+        _close_one(by_request[one.request_id], seeds[one.request_id], one, thinking, sampling)
+        for one in completions
+    ]
+    check_seeds([sample.answer for sample in samples if sample.answer is not None])
+    return samples
+
+
+def _close_one(
+    record: EngineRecord,
+    request: SampleRequest,
+    completion: Completion,
+    thinking: Thinking,
+    sampling: Sampling,
+) -> Stage1Sample:
+    ended = _end(completion, request.max_tokens, thinking.model_eos_token_ids)
+    marker = thinking.close_marker_token_ids
+    marker_at = find_run(ended.token_ids, marker)
+    thought = ended.token_ids if marker_at is None else ended.token_ids[:marker_at]
+    eos_inside = marker_at is None and ended.by_itself
+    restart = marker_at is not None and not ended.by_itself
+    forced = marker_at is None and (not ended.by_itself or thinking.eos_inside_thinking == "forced_close")
+    answer = None
+    if restart or forced:
+        answer = SampleRequest(
+            request_id=f"{record.record_id}/2/{completion.index}",
+            prompt_token_ids=record.prompt_token_ids + thought + thinking.close_token_ids,
+            n=1,
+            seed=stage2_seed(sampling.run_seed, record.record_id, completion.index),
+            max_tokens=sampling.answer_max_tokens,
+        )
+    return Stage1Sample(
+        record=record,
+        sample_index=completion.index,
+        seed=request.seed + completion.index,
+        token_ids=np.array(ended.token_ids, dtype=np.int32),
+        trimmed_tokens=ended.trimmed_tokens,
+        finish_reason=ended.finish_reason,
+        stop_reason=ended.stop_reason,
+        thinking_tokens=len(thought),
+        marker_tokens=0 if marker_at is None else len(marker),
+        eos_inside_thinking=eos_inside,
+        forced_close=forced,
+        answer_restart=restart,
+        answer=answer,
+    )
+
+
+def finish(
+    samples: Sequence[Stage1Sample], completions: Sequence[Completion | None], *, thinking: Thinking
+) -> list[SampleRow]:
+    """Rows of all samples, in the order of `samples`.
+
+    `completions` answer the stage-2 requests of `samples` in order; None or no ids is an empty answer with
+    its reason, never tried again. Raises EngineFailed where an answer is not to the request at its place.
+    """
+    asked = [sample.answer for sample in samples if sample.answer is not None]
+    if len(asked) != len(completions):
+        raise EngineFailed("stage 2 came back incomplete", got=len(completions), need=len(asked))
+    answers: dict[str, _Ended] = {}
+    for request, completion in zip(asked, completions, strict=True):
+        if completion is None:
+            answers[request.request_id] = _Ended((), 0, False, NULL_RESULT, None)
+            continue
+        if (completion.request_id, completion.index) != (request.request_id, 0):
+            raise EngineFailed(
+                "stage 2 came back out of order", got=completion.request_id, need=request.request_id
+            )
+        if not completion.token_ids and completion.finish_reason in (None, "stop", "length"):
+            reason = completion.finish_reason or EMPTY_RESULT
+            answers[request.request_id] = _Ended((), 0, False, reason, None)
+            continue
+        answers[request.request_id] = _end(completion, request.max_tokens, thinking.model_eos_token_ids)
+    return [
+        _row(sample, answers[sample.answer.request_id] if sample.answer else None, thinking)
+        for sample in samples
+    ]
+
+
+def _row(sample: Stage1Sample, answer: _Ended | None, thinking: Thinking) -> SampleRow:
+    natural = sample.marker_tokens > 0
+    behind_marker = len(sample.token_ids) - sample.thinking_tokens - sample.marker_tokens if natural else 0
+    return SampleRow(
+        record_id=sample.record.record_id,
+        sample_index=sample.sample_index,
+        prompt_tokens=len(sample.record.prompt_token_ids),
+        stage1_seed=sample.seed,
+        stage1_token_ids=sample.token_ids,
+        stage1_trimmed_tokens=sample.trimmed_tokens,
+        stage1_finish_reason=sample.finish_reason,
+        stage1_stop_reason=sample.stop_reason,
+        thinking_tokens=sample.thinking_tokens,
+        natural_close=natural,
+        eos_inside_thinking=sample.eos_inside_thinking,
+        forced_close=sample.forced_close,
+        answer_restart=sample.answer_restart,
+        injected_tokens=len(thinking.close_token_ids) if sample.answer else 0,
+        stage2_seed=sample.answer.seed if sample.answer else None,
+        stage2_prompt_tokens=len(sample.answer.prompt_token_ids) if sample.answer else 0,
+        stage2_token_ids=np.array(answer.token_ids if answer else (), dtype=np.int32),
+        stage2_trimmed_tokens=answer.trimmed_tokens if answer else 0,
+        stage2_finish_reason=answer.finish_reason if answer else None,
+        stage2_stop_reason=answer.stop_reason if answer else None,
+        answer_tokens=len(answer.token_ids) if answer else behind_marker,
+    )
+
+
+def _end(completion: Completion, max_tokens: int, eos_token_ids: Sequence[int]) -> _Ended:
+    ids, reason = completion.token_ids, completion.finish_reason
+    where = f"sample {completion.index} of request {completion.request_id!a}"
+    if reason not in ("stop", "length"):
+        raise EngineFailed(f"{where} did not finish", got=reason, need="stop or length")
+    if len(ids) > max_tokens:
+        raise EngineFailed(f"{where} is too long", got=len(ids), need=f"at most {max_tokens} tokens")
+    eos_at = find_first(ids, frozenset(eos_token_ids))
+    if eos_at is not None:
+        stop = completion.stop_reason if completion.stop_reason is not None else ids[eos_at]
+        return _Ended(ids[:eos_at], len(ids) - eos_at, True, "stop", str(stop))
+    if reason == "length" and len(ids) != max_tokens:
+        raise EngineFailed(f"{where} was cut short", got=f"{len(ids)} tokens", need=f"{max_tokens}")
+    stop_reason = None if completion.stop_reason is None else str(completion.stop_reason)
+    return _Ended(ids, 0, reason == "stop", reason, stop_reason)

@@ -1,0 +1,1 @@
+"""One module a DVC stage: declared inputs to declared outputs."""

@@ -1,0 +1,1 @@
+"""Artifact roots: claim, write order, catalog chain, verification. The only writer of a root."""

@@ -1,0 +1,101 @@
+"""Where does everything stand for one checkout: registry, inputs, approvals, model, engine command?
+
+Paths and the environment that names roots; handed in at the edge, so that nothing below reads a global.
+"""
+
+import os
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fitladder.engine.environment_lock import engine_lock
+from fitladder.engine.parent.process import engine_command
+from fitladder.records.settings import Engine, Model
+from fitladder.records.work_queue import DEFAULT_QUEUE
+
+__all__ = ["DEFAULT_DEVICE", "DEVICE", "QUEUE", "House", "house_here", "slot_of"]
+
+ENGINE_COMMAND = "FITLADDER_ENGINE_COMMAND"  # another engine; every preflight of it says so
+ENGINE_PYTHON = "FITLADDER_ENGINE_PYTHON"
+DEVICE = "FITLADDER_GPU_SLOT"  # set by `fitladder agent`: the device that this process may use
+QUEUE = "FITLADDER_QUEUE"  # this host's work queue on a server that several hosts share
+DEFAULT_DEVICE = "gpu-0"
+
+
+def slot_of(queue: str, device: str) -> str:
+    """Name of the server's concurrency limit for one device of the host that serves `queue`."""
+    return device if queue == DEFAULT_QUEUE else f"{queue}-{device}"
+
+
+@dataclass(frozen=True)
+class House:
+    """One checkout on one machine. `environment` is this process's, as it was when the house was entered."""
+
+    folder: Path
+    environment: Mapping[str, str] = field(repr=False)
+    params_name: str = "params.yaml"
+    data_name: str = "data"
+
+    @property
+    def params(self) -> Path:
+        return self.folder / self.params_name
+
+    @property
+    def data(self) -> Path:
+        return self.folder / self.data_name
+
+    @property
+    def approvals(self) -> Path:
+        return self.data / "approvals"
+
+    @property
+    def scratch(self) -> Path:
+        """Where engines log and put rows down until they are bundled; nothing in it counts as done."""
+        return self.folder / "runs" / ".scratch"
+
+    @property
+    def queue(self) -> str:
+        """The work queue that this host serves, in every pool: what is asked for here runs here."""
+        return self.environment.get(QUEUE) or DEFAULT_QUEUE
+
+    @property
+    def device(self) -> str:
+        """The device that this process may use, by its name on this host."""
+        return self.environment.get(DEVICE) or DEFAULT_DEVICE
+
+    @property
+    def slot(self) -> str:
+        """The server's slot of that device."""
+        return slot_of(self.queue, self.device)
+
+    @property
+    def device_lock(self) -> Path:
+        """Held by whoever has an engine on that device; a server that was away may lend its slot twice."""
+        return self.folder / "runs" / f".{self.device}.lock"
+
+    def engine_lock(self, engine: Engine) -> Path | None:
+        """The lock file of this engine's environment, for the receipt."""
+        return engine_lock(self.folder / "locks", engine.backend)
+
+    def model_folder(self, model: Model) -> Path:
+        """Where the model's local files lie: `models/<last part of its name, lower case>`."""
+        return self.folder / "models" / model.name.rsplit("/", 1)[-1].lower()
+
+    def engine_command(self) -> list[str]:
+        """Command of the engine child. Raises EnvironmentNotReady where its environment is absent."""
+        override = self.environment.get(ENGINE_COMMAND)
+        if override:
+            return shlex.split(override)
+        python = self.environment.get(ENGINE_PYTHON) or str(self.folder / ".venv-vllm" / "bin" / "python")
+        return engine_command(Path(python))
+
+    def stand_in(self) -> dict[str, str]:
+        """The command in place of the real engine, for the record; it would not say so itself."""
+        command = self.environment.get(ENGINE_COMMAND)
+        return {ENGINE_COMMAND: command} if command else {}
+
+
+def house_here(folder: Path | None = None) -> House:
+    """The house of the current checkout."""
+    return House((folder or Path.cwd()).absolute(), dict(os.environ))
