@@ -19,13 +19,13 @@ from fitladder.records.bundle_key import BundleKey
 from fitladder.records.experiment import Phase
 from fitladder.registry.load import load_registry
 from fitladder.utc import format_utc, parse_utc
-from fitladder.workspace import house_here
+from fitladder.workspace import workspace_here
 from tasks.asking import (
     dispatch,
-    hand_over,
     open_ask,
     phase_pool,
     record_decision,
+    record_handoff,
     request_handoff,
     show_plan,
 )
@@ -61,10 +61,10 @@ def launch(  # noqa: PLR0917 - a deployment's parameters are given by name
     `resume`: it was interrupted, and another attempt at it is asked for. `again`: the run of an unused GO of
     it is lost. `binding_sha256`: what the requester's checkout binds; another one here is refused.
     """
-    house = house_here()
+    workspace = workspace_here()
     key = BundleKey(experiment_id=experiment, thinking_budget_tokens=budget, phase=phase)
     ask = open_ask(
-        house,
+        workspace,
         key,
         str(runtime.flow_run.id),
         requester,
@@ -74,17 +74,17 @@ def launch(  # noqa: PLR0917 - a deployment's parameters are given by name
         binding_sha256=binding_sha256,
     )
     pool = phase_pool()
-    show_plan(house, ask, pool)
-    if owner := owner_to_ask(load_registry(house.params), pool, requester):
+    show_plan(workspace, ask, pool)
+    if owner := owner_to_ask(load_registry(workspace.params), pool, requester):
         request_handoff(ask, pool, owner, hands_on)
     filled = suspend_flow_run(
         wait_for_input=decision_form(ask, _expires(ask, valid_s)),
         key=f"review-{ask.ask_id}",
         timeout=_seconds_left(ask),
     )
-    entry = record_decision(house, ask, filled.model_dump())
+    entry = record_decision(workspace, ask, filled.model_dump())
     if entry.kind == "go":
-        return Completed(message=dispatch(house, ask, pool, hands_on))
+        return Completed(message=dispatch(workspace, ask, pool, hands_on))
     message = entry.statement.get("reason") or entry.statement.get("notes") or entry.kind
     if entry.kind == "refused":
         return Failed(name="Refused", message=f"GoRefused: {message}")
@@ -96,12 +96,12 @@ def handoff(
     ask: dict[str, Any], work_pool: str, owner: str, valid_s: int = 172_800, hands_on: bool = True
 ) -> State[Any]:
     """The GPU owner lends the pool for one launch, before or after the reviewer's GO."""
-    house = house_here()
+    workspace = workspace_here()
     statement = Ask.model_validate(ask)
     filled = suspend_flow_run(
         wait_for_input=handoff_form(statement, owner, work_pool, _expires(statement, valid_s)),
         key=f"handoff-{statement.ask_id}",
         timeout=_seconds_left(statement),
     )
-    hand_over(house, statement, work_pool, filled.model_dump())
-    return Completed(message=dispatch(house, statement, work_pool, hands_on))
+    record_handoff(workspace, statement, work_pool, filled.model_dump())
+    return Completed(message=dispatch(workspace, statement, work_pool, hands_on))

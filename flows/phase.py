@@ -20,7 +20,7 @@ from fitladder.records.bundle_key import BundleKey
 from fitladder.records.experiment import Phase
 from fitladder.records.receipt import Receipt
 from fitladder.registry.load import load_registry
-from fitladder.workspace import house_here
+from fitladder.workspace import workspace_here
 from tasks.running import (
     authorise,
     build,
@@ -44,15 +44,15 @@ def _work_pool() -> str:
 
 def run_phase(key: BundleKey, go_sha256: str) -> tuple[Receipt, bool]:
     """The receipt, and whether it was made now."""
-    house = house_here()
-    with run.hold(house, key, _work_pool(), flow_run_id=str(runtime.flow_run.id)) as site:
+    workspace = workspace_here()
+    with run.hold(workspace, key, _work_pool(), flow_run_id=str(runtime.flow_run.id)) as site:
         if receipt := run.finished(site):
             return receipt, False
         approved = authorise(site, go_sha256)
         prompts = check_inputs(site)
         # Giving the slot back needs the server; the receipt does not wait for that.
         with concurrency(
-            house.slot,
+            workspace.slot,
             occupy=1,
             lease_duration=LEASE_S,
             strict=True,
@@ -82,13 +82,13 @@ def phase(  # noqa: PLR0917 - a deployment's parameters are given by name
     `hands_on`: start a lineage run for the new receipt.
     """
     key = BundleKey(experiment_id=experiment, thinking_budget_tokens=budget, phase=phase)
-    house = house_here()
-    run.adopt(house, experiment, approvals)
+    workspace = workspace_here()
+    run.adopt(workspace, experiment, approvals)
     if not run_now:
         return Completed(name="Delivered", message=f"{key} waits for the agent's window")
     receipt, made_now = run_phase(key, go_sha256)
     if hands_on:
-        hand_on(house, receipt)
+        hand_on(workspace, receipt)
     name = None if made_now else "AlreadyDone"
     return Completed(name=name, message=f"{key}: {receipt.rows} samples, receipt of GO {go_sha256[:12]}")
 
@@ -96,10 +96,10 @@ def phase(  # noqa: PLR0917 - a deployment's parameters are given by name
 @flow(name="scheduled-phase", persist_result=False)
 def scheduled_phase() -> State[Any]:
     """Take the next approved phase whose GO allows the window; do nothing where there is none."""
-    house, logger = house_here(), get_run_logger()
-    for experiment_id in load_registry(house.params).experiments:
+    workspace, logger = workspace_here(), get_run_logger()
+    for experiment_id in load_registry(workspace.params).experiments:
         try:
-            go = window_go(house, experiment_id, _work_pool(), datetime.now(UTC))
+            go = window_go(workspace, experiment_id, _work_pool(), datetime.now(UTC))
             if go is None:
                 continue
             receipt, made_now = run_phase(go.key, go.sha256)
@@ -109,6 +109,6 @@ def scheduled_phase() -> State[Any]:
             logger.warning("%s: %s", experiment_id, refusal)
             raise
         if made_now:
-            hand_on(house, receipt)
+            hand_on(workspace, receipt)
             return Completed(message=f"{go.key}: {receipt.rows} samples")
     return Completed(name="Idle", message="no approved phase for this window")

@@ -17,7 +17,7 @@ from fitladder.approval.chain import chain_path, load_chain
 from fitladder.approval.uses import load_uses, uses_path
 from fitladder.dvc_api.publish import run_lineage
 from fitladder.errors import EnvironmentNotReady, FitladderError, GoRefused, LadderRefused, RootRefused
-from fitladder.evidence.root_state import Standing, survey
+from fitladder.evidence.load import Evidence, load_evidence
 from fitladder.ladder.authorise import NextPhase
 from fitladder.phase.ask import answer_to
 from fitladder.phase.prompt_tokens import check_model
@@ -26,9 +26,9 @@ from fitladder.prefect_api.follow import follow, refusal_of
 from fitladder.prefect_api.runs import FlowRun, create_run, resume_run, run_of_go
 from fitladder.prefect_api.session import Session, open_session
 from fitladder.records.approval import CHECKLIST, Ask, Go
-from fitladder.registry.new_root import REHEARSAL, anew
+from fitladder.registry.restart_advice import REHEARSAL, restart_advice
 from fitladder.store.claim import claim_root
-from fitladder.workspace import House, house_here
+from fitladder.workspace import Workspace, workspace_here
 from flows.rehearsal_words import Words
 
 __all__ = ["main", "rehearse"]
@@ -37,41 +37,41 @@ ENGINE_PATIENCE_S = 45.0
 ENDS = ("selected", "exhausted")
 
 
-def _check_ready(house: House, standing: Standing, *, alone: bool) -> None:
+def _check_ready(workspace: Workspace, evidence: Evidence, *, alone: bool) -> None:
     """What can be known to fail is said before anything is started."""
-    state, name = standing.next.state, standing.experiment.experiment_id
-    uses = load_uses(uses_path(house.approvals, name), name)
-    if uses and not standing.root.exists():
+    state, name = evidence.next.state, evidence.experiment.experiment_id
+    uses = load_uses(uses_path(workspace.approvals, name), name)
+    if uses and not evidence.root.exists():
         raise RootRefused(
-            f"{standing.root} is gone",
+            f"{evidence.root} is gone",
             got="nothing there",
             need=f"the root in which {uses[0].key} was begun",
-            do=f"bring it back, or {anew(name)}",
+            do=f"bring it back, or {restart_advice(name)}",
         )
     if state in ("stopped", "terminal"):
         raise LadderRefused(
             f"{name} is registered as {state}: it runs no more",
             need="an experiment whose state is open",
-            do=f"read `fitladder status {name}`, or {anew(name)}",
+            do=f"read `fitladder status {name}`, or {restart_advice(name)}",
         )
     if state not in ("open", "interrupted", *ENDS):
         raise LadderRefused(
             f"{name} cannot go on",
-            got=standing.next.reason,
+            got=evidence.next.reason,
             need="a phase that is due",
-            do=f"keep its root as it is; {anew(name)}",
+            do=f"keep its root as it is; {restart_advice(name)}",
         )
-    standing.check_one_binding()
+    evidence.check_one_binding()
     if state not in ENDS:
-        if alone and standing.experiment.review != "self":
+        if alone and evidence.experiment.review != "self":
             raise GoRefused(
                 f"{name} needs another person's GO",
                 got="no terminal to wait at",
                 need="`review: self`, or a reviewer at the Prefect UI",
             )
-        house.engine_command()
-        check_model(house, standing.experiment)
-        claim_root(standing.root, name)
+        workspace.engine_command()
+        check_model(workspace, evidence.experiment)
+        claim_root(evidence.root, name)
 
 
 def _own_go(session: Session, run: FlowRun, ask: Ask) -> None:
@@ -86,15 +86,15 @@ def _own_go(session: Session, run: FlowRun, ask: Ask) -> None:
     resume_run(session.api, run, form)
 
 
-def _ask_of(house: House, experiment_id: str, ask_id: str) -> Ask:
-    for entry in load_chain(chain_path(house.approvals, experiment_id), experiment_id):
+def _ask_of(workspace: Workspace, experiment_id: str, ask_id: str) -> Ask:
+    for entry in load_chain(chain_path(workspace.approvals, experiment_id), experiment_id):
         if isinstance(ask := entry.parsed(), Ask) and ask.ask_id == ask_id:
             return ask
     raise GoRefused(f"launch {ask_id} recorded no ask")
 
 
-def _recorded_go(house: House, ask: Ask, run: FlowRun) -> Go:
-    entries = load_chain(chain_path(house.approvals, ask.experiment_id), ask.experiment_id)
+def _recorded_go(workspace: Workspace, ask: Ask, run: FlowRun) -> Go:
+    entries = load_chain(chain_path(workspace.approvals, ask.experiment_id), ask.experiment_id)
     answer = answer_to(entries, ask.ask_id)
     go = answer.parsed() if answer else None
     if answer is None or not isinstance(go, Go) or answer.kind != "go":
@@ -102,7 +102,7 @@ def _recorded_go(house: House, ask: Ask, run: FlowRun) -> Go:
     return go
 
 
-def _one_phase(house: House, session: Session, due: NextPhase, words: Words, *, alone: bool) -> None:
+def _one_phase(workspace: Workspace, session: Session, due: NextPhase, words: Words, *, alone: bool) -> None:
     key = due.key or due.resumable
     if key is None:
         raise LadderRefused("no phase is due", got=due.reason)
@@ -118,20 +118,20 @@ def _one_phase(house: House, session: Session, due: NextPhase, words: Words, *, 
             "again": True,  # a GO that an interrupted rehearsal left unused: its run went with it
             "hands_on": False,  # lineage runs once, at the end
         },
-        queue=house.queue,
+        queue=workspace.queue,
     )
     watch = partial(follow, session.api, on_line=words.live, check_alive=session.check_alive)
     run = watch(launch.run_id, until=lambda one: one.state_type == "PAUSED")
     if run.is_final:
         raise refusal_of(run)
-    ask = _ask_of(house, key.experiment_id, run.run_id)
+    ask = _ask_of(workspace, key.experiment_id, run.run_id)
     words.asked(ask, run.run_id, session.api, alone=alone)
     if alone:
         _own_go(session, run, ask)
     run = watch(run.run_id)
     if run.state_type != "COMPLETED":
         raise refusal_of(run)
-    go = _recorded_go(house, ask, run)
+    go = _recorded_go(workspace, ask, run)
     dispatched = run_of_go(session.api, go.sha256)
     if dispatched is None:
         raise GoRefused(f"{key} was not dispatched", got=run.message)
@@ -141,31 +141,33 @@ def _one_phase(house: House, session: Session, due: NextPhase, words: Words, *, 
         raise refusal_of(ended)
 
 
-def rehearse(house: House, experiment_id: str, words: Words, *, alone: bool, port: int | None) -> None:
+def rehearse(
+    workspace: Workspace, experiment_id: str, words: Words, *, alone: bool, port: int | None
+) -> None:
     """From wherever the experiment stands to the end of its ladder, then lineage and report."""
-    standing = survey(house, experiment_id)
-    words.protocol(house, standing)
-    _check_ready(house, standing, alone=alone)
-    if standing.next.state not in ENDS:
-        home = Path(house.environment.get("PREFECT_HOME") or house.folder / ".prefect")
-        with open_session(house, home, port=port, tell=words.step) as session:
-            while (due := standing.next).state not in ENDS:
+    evidence = load_evidence(workspace, experiment_id)
+    words.protocol(workspace, evidence)
+    _check_ready(workspace, evidence, alone=alone)
+    if evidence.next.state not in ENDS:
+        home = Path(workspace.environment.get("PREFECT_HOME") or workspace.folder / ".prefect")
+        with open_session(workspace, home, port=port, tell=words.step) as session:
+            while (due := evidence.next).state not in ENDS:
                 words.due(due)
-                _one_phase(house, session, due, words, alone=alone)
-                standing = survey(house, experiment_id)
-                words.audited(standing)
+                _one_phase(workspace, session, due, words, alone=alone)
+                evidence = load_evidence(workspace, experiment_id)
+                words.audited(evidence)
             words.step("putting server and workers away")
     words.step("DVC: bundles in, audits again, report, push")
-    done = run_lineage(experiment_id, standing.root, house.folder, house.environment)
-    words.ended(standing, done)
+    done = run_lineage(experiment_id, evidence.root, workspace.folder, workspace.environment)
+    words.ended(evidence, done)
 
 
 def _left_engines() -> tuple[int, ...]:
     """Engines that outlive our patience: one that still imports hears nothing until it is done with that."""
     try:
-        return wait_for_engines(house_here().scratch, ENGINE_PATIENCE_S)
+        return wait_for_engines(workspace_here().scratch, ENGINE_PATIENCE_S)
     except KeyboardInterrupt:
-        return wait_for_engines(house_here().scratch, 0.0)
+        return wait_for_engines(workspace_here().scratch, 0.0)
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:
@@ -183,7 +185,7 @@ def main(arguments: list[str] | None = None) -> int:
     words = Words()
     try:
         alone = chosen.yes or not sys.stdin.isatty()
-        rehearse(house_here(), chosen.experiment, words, alone=alone, port=chosen.port)
+        rehearse(workspace_here(), chosen.experiment, words, alone=alone, port=chosen.port)
     except FitladderError as error:
         words.refused(error)
         return error.exit_code

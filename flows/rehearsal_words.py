@@ -9,14 +9,14 @@ from rich.table import Table
 
 from fitladder.dvc_api.publish import Carried
 from fitladder.errors import FitladderError
-from fitladder.evidence.root_state import Standing
+from fitladder.evidence.load import Evidence
 from fitladder.ladder.authorise import NextPhase
 from fitladder.phase.expectation import expected_geometry, fit_line
 from fitladder.prefect_api.client import PrefectApi
 from fitladder.records.approval import Ask, Go
 from fitladder.records.audit import TerminationAudit
 from fitladder.records.bundle_key import BundleKey
-from fitladder.workspace import House
+from fitladder.workspace import Workspace
 
 __all__ = ["Words"]
 
@@ -54,12 +54,12 @@ class Words:
             sys.stdout.write("\n")
             self._on_live_line = False
 
-    def protocol(self, house: House, standing: Standing) -> None:
+    def protocol(self, workspace: Workspace, evidence: Evidence) -> None:
         """Validate, binding, and the plan twice: as nobody may run it, and as registered."""
-        experiment = standing.experiment
+        experiment = evidence.experiment
         self.step(f"[b]{experiment.experiment_id}[/]: params.yaml is valid; a rehearsal of the machinery")
-        self.step(f"binding {standing.binding.binding_sha256}")
-        geometry = expected_geometry(house, standing)
+        self.step(f"binding {evidence.binding.binding_sha256}")
+        geometry = expected_geometry(workspace, evidence)
         if geometry is None:
             return
         self.step(f"plan: KV pool of {geometry.source}")
@@ -92,10 +92,10 @@ class Words:
         """The GO is recorded and used for one phase."""
         self.step(f"GO {go.sha256[:12]} by {go.reviewer}: {key.phase}@{key.thinking_budget_tokens} begins")
 
-    def audited(self, standing: Standing) -> None:
+    def audited(self, evidence: Evidence) -> None:
         """The newest phase's three rates, and what follows for the ladder."""
-        audit = standing.audits[-1]
-        receipt = standing.bundles[-1].receipt
+        audit = evidence.audits[-1]
+        receipt = evidence.bundles[-1].receipt
         totals = receipt.totals
         seconds = (totals.stage1_generation_us + totals.stage2_generation_us) / 1e6
         self.step(
@@ -106,10 +106,10 @@ class Words:
         self._out.print(_rates(audit))
         verdict = "[green]adequate[/]" if audit.adequate else "[red]rejected[/]"
         self.step(
-            f"{audit.bundle.phase}@{audit.bundle.thinking_budget_tokens}: {verdict}; {standing.next.reason}"
+            f"{audit.bundle.phase}@{audit.bundle.thinking_budget_tokens}: {verdict}; {evidence.next.reason}"
         )
 
-    def ended(self, standing: Standing, done: Carried) -> None:
+    def ended(self, evidence: Evidence, done: Carried) -> None:
         """The end state, every phase in one table, and where everything lies."""
         table = Table(title="results", title_justify="left")
         for column in (
@@ -123,7 +123,7 @@ class Words:
             "outcome",
         ):
             table.add_column(column)
-        for bundle, audit in zip(standing.bundles, standing.audits, strict=True):
+        for bundle, audit in zip(evidence.bundles, evidence.audits, strict=True):
             totals = bundle.receipt.totals
             seconds = (totals.stage1_generation_us + totals.stage2_generation_us) / 1e6
             table.add_row(
@@ -138,7 +138,7 @@ class Words:
             )
         self._leave_live_line()
         self._out.print(table)
-        self.step(f"[b]{standing.next.state}: {standing.next.reason}[/]")
+        self.step(f"[b]{evidence.next.state}: {evidence.next.reason}[/]")
         pushed = f"pushed to `{done.pushed_to}`" if done.pushed_to else "pushed nowhere"
         tree = done.ingested.tree_sha256[:12]
         self.step(f"{done.ingested.bundles} bundles in data/bundles, tree {tree}, {pushed}")

@@ -11,7 +11,7 @@ from prefect.client.schemas.objects import State
 from prefect.concurrency.sync import concurrency
 from prefect.states import Completed, Failed
 
-from fitladder.workspace import house_here
+from fitladder.workspace import workspace_here
 from tasks.studying import run_cells, show_study
 
 __all__ = ["study"]
@@ -20,11 +20,11 @@ __all__ = ["study"]
 @flow(name="study", persist_result=False)
 def study(name: str, stop_after_s: float | None = None) -> State[Any]:
     """Run what is left of `data/studies/NAME`; `stop_after_s`: start nothing that would end later."""
-    house = house_here()
+    workspace = workspace_here()
     with concurrency(
-        house.slot, occupy=1, lease_duration=60.0, strict=True, raise_on_lease_renewal_failure=False
+        workspace.slot, occupy=1, lease_duration=60.0, strict=True, raise_on_lease_renewal_failure=False
     ):
-        verified = run_cells(house, name, stop_after_s)
+        verified = run_cells(workspace, name, stop_after_s)
     show_study(verified)
     receipt = verified.receipt
     message = f"{name}: {receipt.runs} runs, {receipt.cells_complete} of {receipt.cells} cells complete"

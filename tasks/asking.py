@@ -18,14 +18,14 @@ from fitladder.prefect_api.conflicts import check_one_host
 from fitladder.records.approval import Ask
 from fitladder.records.approval_entry import Entry
 from fitladder.records.bundle_key import BundleKey
-from fitladder.workspace import House
+from fitladder.workspace import Workspace
 
 __all__ = [
     "dispatch",
-    "hand_over",
     "open_ask",
     "phase_pool",
     "record_decision",
+    "record_handoff",
     "request_handoff",
     "show_plan",
 ]
@@ -40,7 +40,7 @@ def _now() -> datetime:
 
 @task(cache_policy=NO_CACHE)
 def open_ask(
-    house: House,
+    workspace: Workspace,
     key: BundleKey,
     ask_id: str,
     requester: str,
@@ -51,9 +51,9 @@ def open_ask(
     binding_sha256: str | None,
 ) -> Ask:
     """Idempotent by `ask_id`, so a flow that restarts from the top asks nothing twice."""
-    check_one_host(api_from_environment(house.environment), key.experiment_id, house.queue)
+    check_one_host(api_from_environment(workspace.environment), key.experiment_id, workspace.queue)
     return asking.open_ask(
-        house,
+        workspace,
         key,
         ask_id=ask_id,
         requester=requester,
@@ -73,24 +73,24 @@ def phase_pool() -> str:
 
 
 @task(persist_result=True)
-def show_plan(house: House, ask: Ask, work_pool: str) -> None:
+def show_plan(workspace: Workspace, ask: Ask, work_pool: str) -> None:
     """The plan as a card that fits one screen, its numbers as a table."""
-    plan = plan_phase(house, ask, work_pool)
+    plan = plan_phase(workspace, ask, work_pool)
     name = f"{ask.phase}-{ask.thinking_budget_tokens}-{ask.ask_id[:8]}"
     create_markdown_artifact(render_plan(plan), key=f"plan-{name}", description=str(ask.key))
     create_table_artifact(plan.table(), key=f"numbers-{name}", description=str(ask.key))
 
 
 @task(cache_policy=NO_CACHE)
-def record_decision(house: House, ask: Ask, filled: Mapping[str, Any]) -> Entry:
+def record_decision(workspace: Workspace, ask: Ask, filled: Mapping[str, Any]) -> Entry:
     """Recheck everything from disk and append the answer."""
-    return asking.decide(house, ask, filled, _now())
+    return asking.decide(workspace, ask, filled, _now())
 
 
 @task(cache_policy=NO_CACHE)
-def hand_over(house: House, ask: Ask, work_pool: str, filled: Mapping[str, Any]) -> Entry:
+def record_handoff(workspace: Workspace, ask: Ask, work_pool: str, filled: Mapping[str, Any]) -> Entry:
     """Append the owner's hand-off."""
-    return asking.hand_over(house, ask, work_pool, filled, _now())
+    return asking.record_handoff(workspace, ask, work_pool, filled, _now())
 
 
 @task(cache_policy=NO_CACHE)
@@ -112,9 +112,9 @@ def request_handoff(ask: Ask, work_pool: str, owner: str, hands_on: bool) -> Non
 
 
 @task(cache_policy=NO_CACHE)
-def dispatch(house: House, ask: Ask, work_pool: str, hands_on: bool) -> str:
+def dispatch(workspace: Workspace, ask: Ask, work_pool: str, hands_on: bool) -> str:
     """Send the phase to its pool once GO and hand-off both stand. Same ask, same run: never two."""
-    ready = check_ready(house, ask, work_pool, _now())
+    ready = check_ready(workspace, ask, work_pool, _now())
     if ready.waits_for is not None:
         get_run_logger().info("not dispatched: %s", ready.waits_for)
         return ready.waits_for

@@ -18,7 +18,7 @@ from fitladder.phase.progress_line import LiveLine
 from fitladder.phase.prompt_tokens import ArmPrompts
 from fitladder.prefect_api.client import api_from_environment
 from fitladder.records.receipt import Receipt
-from fitladder.workspace import House
+from fitladder.workspace import Workspace
 
 __all__ = [
     "authorise",
@@ -124,7 +124,7 @@ def show_receipt(receipt: Receipt) -> None:
 
 
 @task(cache_policy=NO_CACHE, persist_result=False)
-def hand_on(house: House, receipt: Receipt) -> None:
+def hand_on(workspace: Workspace, receipt: Receipt) -> None:
     """Start the lineage of this receipt, once. A receipt stands without it, so a failure is only logged."""
     started = _tell(
         lambda: run_deployment(
@@ -133,7 +133,7 @@ def hand_on(house: House, receipt: Receipt) -> None:
             timeout=0,
             as_subflow=False,
             idempotency_key=f"lineage-{receipt.preflight_sha256}",
-            work_queue_name=house.queue,  # beside the root
+            work_queue_name=workspace.queue,  # beside the root
         )
     )
     if not started:

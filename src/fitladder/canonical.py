@@ -197,11 +197,11 @@ class Rate:
             raise ValueError(f"got {text!r}, need a decimal between 0 and 1")
         return cls(value)
 
-    def is_above(self, count: int, total: int) -> bool:
+    def share_is_below(self, count: int, total: int) -> bool:
         """count / total < rate, by integers; an empty total is below nothing."""
         return total > 0 and count * self.value.denominator < self.value.numerator * total
 
-    def is_at_least(self, count: int, total: int) -> bool:
+    def share_is_at_most(self, count: int, total: int) -> bool:
         """count / total <= rate, by integers; an empty total is within nothing."""
         return total > 0 and count * self.value.denominator <= self.value.numerator * total
 

@@ -14,7 +14,7 @@ from fitladder.engine.parent.process import engine_command
 from fitladder.records.settings import Engine, Model
 from fitladder.records.work_queue import DEFAULT_QUEUE
 
-__all__ = ["DEFAULT_DEVICE", "DEVICE", "QUEUE", "House", "house_here", "slot_of"]
+__all__ = ["DEFAULT_DEVICE", "DEVICE", "QUEUE", "Workspace", "slot_of", "workspace_here"]
 
 ENGINE_COMMAND = "FITLADDER_ENGINE_COMMAND"  # another engine; every preflight of it says so
 ENGINE_PYTHON = "FITLADDER_ENGINE_PYTHON"
@@ -29,7 +29,7 @@ def slot_of(queue: str, device: str) -> str:
 
 
 @dataclass(frozen=True)
-class House:
+class Workspace:
     """One checkout on one machine. `environment` is this process's, as it was when the house was entered."""
 
     folder: Path
@@ -96,6 +96,6 @@ class House:
         return {ENGINE_COMMAND: command} if command else {}
 
 
-def house_here(folder: Path | None = None) -> House:
+def workspace_here(folder: Path | None = None) -> Workspace:
     """The house of the current checkout."""
-    return House((folder or Path.cwd()).absolute(), dict(os.environ))
+    return Workspace((folder or Path.cwd()).absolute(), dict(os.environ))

@@ -48,7 +48,7 @@ def test_every_named_module_exists(path: Path) -> None:
         ("fitladder.store.gone.name", ["1: fitladder.store.gone.name"]),
         ("\n\n(see fitladder.gone.name)", ["3: fitladder.gone.name"]),
         (
-            "catalog_chain.py, records/engine_facts.py, tests/conftest.py, fitladder.store.catalog_chain.load_chain",
+            "catalog_chain.py, records/engine_facts.py, fitladder.store.catalog_chain.load_chain",
             [],
         ),
     ],

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from scripted.house import approve, key_of
+from scripted.workspace import approve, key_of
 from support.prefect_house import Prefect
 
 from fitladder.errors import LadderRefused
@@ -47,7 +47,7 @@ def _check_stuck(prefect: Prefect, experiment: str) -> None:
     assert prefect.on_disk(experiment) == ["preflight.json"]
     assert prefect.generated(experiment) == ["probe@64"]
     with pytest.raises(LadderRefused, match="preflight only"):
-        approve(prefect.checkout.house(), key_of("probe", 64, experiment), "again")
+        approve(prefect.checkout.workspace(), key_of("probe", 64, experiment), "again")
 
 
 def test_case_24_two_workers_two_runs_one_generation_and_one_worker_killed(prefect: Prefect) -> None:

@@ -15,7 +15,7 @@ from support.prefect_house import OWNER, Prefect
 
 from fitladder.approval.chain import chain_path, load_chain
 from fitladder.errors import GoRefused
-from fitladder.evidence.root_state import survey
+from fitladder.evidence.load import load_evidence
 from fitladder.phase.ask import close_overdue
 from fitladder.prefect_api.approval_conflicts import audit_approvals
 from fitladder.prefect_api.conflicts import OnDisk, compare, load_phase_runs
@@ -133,8 +133,8 @@ def test_a_go_runs_one_phase_and_the_receipt_says_whose_it_was(stage: Stage) -> 
     phase = stage.runs["first"]
     assert phase.state_name == "Completed", phase.message
     assert prefect.kinds(experiment) == ["asked", "go"]
-    standing = survey(prefect.checkout.house(), experiment)
-    receipt = standing.receipt(_key(experiment))
+    evidence = load_evidence(prefect.checkout.workspace(), experiment)
+    receipt = evidence.receipt(_key(experiment))
     assert receipt is not None
     assert (receipt.go_identity, receipt.rows) == ("self-asserted", 4)
     assert run_of_go(prefect.api, receipt.go_sha256) == phase
@@ -190,13 +190,13 @@ def test_case_23_a_late_approval_is_refused_as_expired_and_recorded(stage: Stage
     prefect, experiment = stage.prefect, stage.experiment("late")
     waiting = stage.launches["late"]
     prefect.wait(waiting, lambda run: bool(prefect.kinds(experiment)))
-    [asked] = load_chain(chain_path(prefect.checkout.house().approvals, experiment), experiment)
+    [asked] = load_chain(chain_path(prefect.checkout.workspace().approvals, experiment), experiment)
     while format_utc(datetime.now(UTC)) <= asked.statement["deadline"]:
         time.sleep(0.2)
     with pytest.raises(GoRefused):
         resume_run(prefect.api, waiting, {"verdict": "GO"})
     assert prefect.wait(waiting, lambda run: run.state_type != "PAUSED").state_type == "FAILED"
-    close_overdue(prefect.checkout.house(), experiment, datetime.now(UTC))  # as the next ask does
+    close_overdue(prefect.checkout.workspace(), experiment, datetime.now(UTC))  # as the next ask does
     assert prefect.kinds(experiment) == ["asked", "timed_out"]
     assert prefect.phases(experiment) == []
 
@@ -275,7 +275,7 @@ def test_edited_or_shortened_approvals_contradict_what_was_dispatched(stage: Sta
         "phases": [stage.runs["first"]],
         "used": [str(stage.runs["first"].parameters["go_sha256"])],
     }
-    chain = load_chain(chain_path(prefect.checkout.house().approvals, experiment), experiment)
+    chain = load_chain(chain_path(prefect.checkout.workspace().approvals, experiment), experiment)
     assert audit_approvals(chain, **runs) == ()
     late = chain[-1].model_copy(update={"recorded": "2031-01-01T00:00:00Z"})
     [edited] = {*audit_approvals((*chain[:-1], late), **runs)}
@@ -304,8 +304,8 @@ def test_the_device_is_free_when_nothing_runs(stage: Stage) -> None:
 
 def test_nothing_but_what_was_approved_has_run(stage: Stage) -> None:
     prefect = stage.prefect
-    house = prefect.checkout.house()
+    workspace = prefect.checkout.workspace()
     for story in stage.launches:
         experiment = stage.experiment(story)
-        entries = load_chain(chain_path(house.approvals, experiment), experiment)
+        entries = load_chain(chain_path(workspace.approvals, experiment), experiment)
         assert len(prefect.generated(experiment)) == sum(entry.kind == "go" for entry in entries), story

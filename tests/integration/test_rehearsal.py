@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from scripted.house import (
+from scripted.workspace import (
     EXPERIMENT,
     REJECTED,
     ROOT,
@@ -26,7 +26,7 @@ from scripted.house import (
 )
 from support.prefect_house import OWNER, Prefect
 
-from fitladder.evidence.root_state import survey
+from fitladder.evidence.load import load_evidence
 
 
 def rehearse(
@@ -89,14 +89,14 @@ def test_an_ended_ladder_starts_neither_server_nor_engine(made: ScriptedHouse) -
     made.script(outcomes=REJECTED)
     for number, budget in enumerate((64, 96)):
         key = key_of("probe", budget)
-        run_whole_phase(made.house(), key, approve(made.house(), key, f"ask-{number}"))
+        run_whole_phase(made.workspace(), key, approve(made.workspace(), key, f"ask-{number}"))
     done = rehearse(made, EXPERIMENT)
     assert "every rung to 96 rejected" in done.stdout + done.stderr or "dvc" in done.stderr.lower()
     assert not (made.folder / ".prefect").exists()
     assert made.generated() == ["probe@64", "probe@96"]
     shutil.rmtree(made.root)
-    anew = f"fitladder new NAME --from {EXPERIMENT}"
-    refused(rehearse(made, EXPERIMENT), 6, "is gone", "probe@64 was begun", anew)
+    restart_advice = f"fitladder new NAME --from {EXPERIMENT}"
+    refused(rehearse(made, EXPERIMENT), 6, "is gone", "probe@64 was begun", restart_advice)
 
 
 def test_an_experiment_that_is_over_says_so_and_is_offered_no_clean_demo(made: ScriptedHouse) -> None:
@@ -148,7 +148,9 @@ def test_ctrl_c_in_the_middle_of_a_generation_leaves_nothing_running(
         assert time.monotonic() < deadline, left
         time.sleep(0.1)
     assert prefect.on_disk(experiment) == ["preflight.json"]
-    assert survey(prefect.checkout.house(), experiment).next.resumable == key_of("probe", 64, experiment)
+    assert load_evidence(prefect.checkout.workspace(), experiment).next.resumable == key_of(
+        "probe", 64, experiment
+    )
     assert prefect.generated(experiment) == ["probe@64"]
     prefect.settle()
 

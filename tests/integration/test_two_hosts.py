@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from scripted.house import key_of
+from scripted.workspace import key_of
 from support.prefect_house import Checkout, Prefect, make_checkout
 
 from fitladder.approval.chain import chain_path, load_chain
@@ -161,7 +161,7 @@ def test_a_checkout_that_binds_otherwise_is_refused_before_anybody_is_asked(host
         hosts.other.register()
     assert done.returncode == 3, done.stderr
     assert "the requester's checkout is not this host's" in done.stderr
-    chain = chain_path(hosts.prefect.checkout.house().approvals, experiment)
+    chain = chain_path(hosts.prefect.checkout.workspace().approvals, experiment)
     assert load_chain(chain, experiment) == ()
 
 

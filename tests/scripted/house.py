@@ -27,7 +27,7 @@ from fitladder.prompts.messages import Message, Record
 from fitladder.records.approval import CHECKLIST, Ask
 from fitladder.records.bundle_key import BundleKey
 from fitladder.records.receipt import Receipt
-from fitladder.workspace import House
+from fitladder.workspace import Workspace
 
 ROOT = Path(__file__).parents[2]
 EXPERIMENT = "scripted_experiment"
@@ -158,8 +158,8 @@ class ScriptedHouse:
     def section(self) -> dict[str, Any]:
         return self.document["experiments"][EXPERIMENT]
 
-    def house(self) -> House:
-        return House(self.folder, self.environment)
+    def workspace(self) -> Workspace:
+        return Workspace(self.folder, self.environment)
 
     def script(self, **fields: Any) -> None:
         """Exchange what the next engine does; see tests/scripted/engine.py."""
@@ -250,7 +250,7 @@ def filled(ask: Ask, **changes: Any) -> dict[str, Any]:
 
 
 def ask_for(
-    house: House,
+    workspace: Workspace,
     key: BundleKey,
     ask_id: str = "ask-1",
     *,
@@ -261,24 +261,24 @@ def ask_for(
     """An open ask by `rosa`, now."""
     now = datetime.now(UTC)
     return open_ask(
-        house, key, ask_id=ask_id, requester="rosa", now=now, wait_s=wait_s, resume=resume, again=again
+        workspace, key, ask_id=ask_id, requester="rosa", now=now, wait_s=wait_s, resume=resume, again=again
     )
 
 
 def approve(
-    house: House, key: BundleKey, ask_id: str = "ask-1", *, resume: bool = False, **changes: Any
+    workspace: Workspace, key: BundleKey, ask_id: str = "ask-1", *, resume: bool = False, **changes: Any
 ) -> str:
     """Ask, answer, and return the digest of the recorded GO, beside any that stands unused already."""
-    ask = ask_for(house, key, ask_id, resume=resume, again=True)
-    entry = decide(house, ask, filled(ask, **changes), datetime.now(UTC))
+    ask = ask_for(workspace, key, ask_id, resume=resume, again=True)
+    entry = decide(workspace, ask, filled(ask, **changes), datetime.now(UTC))
     if entry.kind != "go":
         raise GoRefused(f"the answer became {entry.kind}", got=entry.statement.get("reason"))
     return entry.parsed().sha256
 
 
-def run_whole_phase(house: House, key: BundleKey, go_sha256: str, pool: str = "gpu") -> Receipt:
+def run_whole_phase(workspace: Workspace, key: BundleKey, go_sha256: str, pool: str = "gpu") -> Receipt:
     """Every step of a phase in order, without Prefect."""
-    with run.hold(house, key, pool) as site:
+    with run.hold(workspace, key, pool) as site:
         if receipt := run.finished(site):
             return receipt
         approved = run.authorise(site, go_sha256)

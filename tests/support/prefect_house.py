@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from scripted.house import EXPERIMENT, ROOT, ROOT_VARIABLE, ScriptedHouse, filled, key_of, make_house
+from scripted.workspace import EXPERIMENT, ROOT, ROOT_VARIABLE, ScriptedHouse, filled, key_of, make_house
 from support.study_text import study_text
 
 from fitladder.approval.chain import chain_path, load_chain
@@ -54,7 +54,7 @@ from fitladder.prefect_api.runs import (
 from fitladder.prefect_api.session import FLOWS, deploy
 from fitladder.records.layout import place_of
 from fitladder.records.work_queue import DEFAULT_QUEUE
-from fitladder.workspace import House
+from fitladder.workspace import Workspace
 
 EXPERIMENTS = 24
 OWNER = "olga"  # owns the GPU pool; asks for nearly everything, so that only one launch needs her hand-off
@@ -77,8 +77,8 @@ class Checkout(ScriptedHouse):
         }
         return super().environment | roots | {"FITLADDER_ENGINE_PYTHON": str(self.folder / "cell-python")}
 
-    def house(self) -> House:
-        return House(self.folder, {**os.environ, **self.environment})
+    def workspace(self) -> Workspace:
+        return Workspace(self.folder, {**os.environ, **self.environment})
 
 
 def make_checkout(folder: Path) -> Checkout:
@@ -137,7 +137,7 @@ class Prefect:
         """Kill the server without a word and start it again on its database."""
         self.server.process.kill()
         self.server.end(10.0)
-        self.server, self.api = start_server(self.checkout.house(), self.home, self.port)
+        self.server, self.api = start_server(self.checkout.workspace(), self.home, self.port)
         wait_healthy(self.server, self.api)
 
     def need(self, *names: str) -> None:
@@ -178,12 +178,12 @@ class Prefect:
         self.children.clear()
 
     def _environment(self, pool: str) -> dict[str, str]:
-        environment = worker_environment(self.checkout.house(), self.api, work_pool=pool)
+        environment = worker_environment(self.checkout.workspace(), self.api, work_pool=pool)
         return environment | {"PREFECT_HOME": str(self.home)}
 
     def _worker(self, pool: str, name: str) -> Child:
         log, environment = self.home / f"{name}.log", self._environment(pool)
-        return start_worker(self.checkout.house(), pool, name, 6, environment, log=log)
+        return start_worker(self.checkout.workspace(), pool, name, 6, environment, log=log)
 
     def launch(self, experiment: str, phase: str = "probe", budget: int = 64, **more: Any) -> FlowRun:
         parameters = {
@@ -242,13 +242,13 @@ class Prefect:
 
     def approved_phase(self, experiment: str, *, resume: bool = False) -> FlowRun:
         """A dispatched probe, its GO recorded by the core: for tests of what happens from there on."""
-        house, key, now = self.checkout.house(), key_of("probe", 64, experiment), datetime.now(UTC)
+        workspace, key, now = self.checkout.workspace(), key_of("probe", 64, experiment), datetime.now(UTC)
         self.asks += 1
         ask = open_ask(
-            house, key, ask_id=f"core-{self.asks}", requester=OWNER, now=now, wait_s=3600, resume=resume
+            workspace, key, ask_id=f"core-{self.asks}", requester=OWNER, now=now, wait_s=3600, resume=resume
         )
-        decide(house, ask, filled(ask), datetime.now(UTC))
-        ready = check_ready(house, ask, GPU_POOL, datetime.now(UTC))
+        decide(workspace, ask, filled(ask), datetime.now(UTC))
+        ready = check_ready(workspace, ask, GPU_POOL, datetime.now(UTC))
         return create_run(self.api, "phase/phase", {**ready.parameters, "hands_on": False})
 
     def settle(self) -> None:
@@ -294,8 +294,8 @@ class Prefect:
 
     def kinds(self, experiment: str) -> list[str]:
         """The kinds in an experiment's approval chain."""
-        house = self.checkout.house()
-        return [entry.kind for entry in load_chain(chain_path(house.approvals, experiment), experiment)]
+        workspace = self.checkout.workspace()
+        return [entry.kind for entry in load_chain(chain_path(workspace.approvals, experiment), experiment)]
 
     def generated(self, experiment: str) -> list[str]:
         """`phase@budget` of every generation of one experiment that was begun."""
@@ -320,13 +320,13 @@ def open_prefect(folder: Path) -> Iterator[Prefect]:
     home.mkdir()
     checkout = make_checkout(folder / "checkout")
     port = free_port()
-    server, api = start_server(checkout.house(), home, port)
+    server, api = start_server(checkout.workspace(), home, port)
     shared = Prefect(checkout, home, port, server, api)
     try:
         wait_healthy(server, api)
         ensure_launches(api)
         ensure_device(api)
-        deploy(checkout.house(), api, home / "deploy.log")
+        deploy(checkout.workspace(), api, home / "deploy.log")
         yield shared
     finally:
         shared.end_workers()

@@ -97,13 +97,13 @@ def test_a_fault_names_the_key_as_written_and_no_whole_document(value: object, l
 
 def test_case_31_rates_compare_by_integers() -> None:
     below, at_most = Rate.parse(0.05), Rate.parse("0.25")
-    assert [below.is_above(count, total) for count, total in [(3, 60), (2, 48), (3, 48), (0, 0)]] == [
+    assert [below.share_is_below(count, total) for count, total in [(3, 60), (2, 48), (3, 48), (0, 0)]] == [
         False,
         True,
         False,
         False,
     ]
-    assert [at_most.is_at_least(count, 48) for count in (12, 13)] == [True, False]
+    assert [at_most.share_is_at_most(count, 48) for count in (12, 13)] == [True, False]
 
 
 def test_rates_print_as_registered() -> None:

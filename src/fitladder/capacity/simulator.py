@@ -100,11 +100,11 @@ class _Engine:
 
     def run(self) -> None:
         while self.running or self.waiting or self.held_back:
-            self.hand_over()
+            self.record_handoff()
             if self.step():
                 self.repeat()
 
-    def hand_over(self) -> None:
+    def record_handoff(self) -> None:
         """The policy moves held-back sequences into the engine's queue."""
         while self.policy is not None and self.held_back and self.next_start == self.now:
             present = [*self.running, *self.waiting]

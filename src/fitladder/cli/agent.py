@@ -19,7 +19,7 @@ from fitladder.prefect_api.deployments import (
     ensure_window,
 )
 from fitladder.prefect_api.processes import hear_signals, worker_command, worker_environment
-from fitladder.workspace import DEVICE, QUEUE, house_here
+from fitladder.workspace import DEVICE, QUEUE, workspace_here
 
 __all__ = ["agent"]
 
@@ -40,26 +40,30 @@ def agent(
     ] = None,
 ) -> None:
     """Start a worker: approved phases, one at a time, or with --cpu launches and lineage."""
-    house, api = house_here(), api_from_environment()
-    house = replace(house, environment={**house.environment, QUEUE: queue or "", DEVICE: slot or ""})
+    workspace, api = workspace_here(), api_from_environment()
+    workspace = replace(
+        workspace, environment={**workspace.environment, QUEUE: queue or "", DEVICE: slot or ""}
+    )
     work_pool = pool or (CPU_POOL if cpu else GPU_POOL)
     limit = 4 if cpu else 1
-    check_queue_name(house.queue)
-    claim_queue(api, house.queue, house.folder)
+    check_queue_name(workspace.queue)
+    claim_queue(api, workspace.queue, workspace.folder)
     if cpu:
-        ensure_launches(api, house.queue, work_pool)
+        ensure_launches(api, workspace.queue, work_pool)
     else:
-        ensure_device(api, house.queue, house.device, work_pool)
-        ensure_window(api, house.queue)
-        for closed in close_dead_runs(api, house):
+        ensure_device(api, workspace.queue, workspace.device, work_pool)
+        ensure_window(api, workspace.queue)
+        for closed in close_dead_runs(api, workspace):
             typer.echo(f"closed run {closed.run.name}, which is dead: {closed.state_name}: {closed.why}")
-    environment = worker_environment(house, api, work_pool=work_pool)
-    environment.setdefault("PREFECT_HOME", str(house.folder / ".prefect"))
+    environment = worker_environment(workspace, api, work_pool=work_pool)
+    environment.setdefault("PREFECT_HOME", str(workspace.folder / ".prefect"))
     command = worker_command(
-        work_pool, house.queue, name or f"{socket.gethostname()}-{work_pool}-{house.device}", limit
+        work_pool, workspace.queue, name or f"{socket.gethostname()}-{work_pool}-{workspace.device}", limit
     )
-    takes = "launches and lineage" if cpu else f"approved phases, one at a time, on {house.device}"
-    typer.echo(f"agent of {work_pool}, queue {house.queue}, at {api.url}: takes {takes}, with {house.folder}")
-    os.chdir(house.folder)
+    takes = "launches and lineage" if cpu else f"approved phases, one at a time, on {workspace.device}"
+    typer.echo(
+        f"agent of {work_pool}, queue {workspace.queue}, at {api.url}: takes {takes}, with {workspace.folder}"
+    )
+    os.chdir(workspace.folder)
     hear_signals()
     os.execve(command[0], command, environment)

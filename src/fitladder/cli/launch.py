@@ -15,7 +15,7 @@ from fitladder.prefect_api.runs import create_run
 from fitladder.records.experiment import PHASES, Experiment
 from fitladder.registry.binding import bind
 from fitladder.registry.load import check_rung, load_registry
-from fitladder.workspace import QUEUE, house_here
+from fitladder.workspace import QUEUE, workspace_here
 
 __all__ = ["launch"]
 
@@ -45,14 +45,14 @@ def launch(
     """Ask for one phase at one rung. Nothing runs before somebody gives GO."""
     if phase not in PHASES:
         raise UsageError("--phase", got=repr(phase), need=" or ".join(PHASES))
-    house = house_here()
-    registry = load_registry(house.params)
+    workspace = workspace_here()
+    registry = load_registry(workspace.params)
     check_rung(registry.experiment(experiment), budget)
-    check_registered(registry, registry.experiment(experiment), house.data)
+    check_registered(registry, registry.experiment(experiment), workspace.data)
     _check_open(registry.experiment(experiment))
-    api = api_from_environment(house.environment)
+    api = api_from_environment(workspace.environment)
     api.check_up()
-    to = queue or house.queue
+    to = queue or workspace.queue
     _check_served(api, to)
     run = create_run(
         api,

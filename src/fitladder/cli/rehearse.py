@@ -19,7 +19,7 @@ from fitladder.records.experiment import Experiment, Phase
 from fitladder.records.settings import Rung
 from fitladder.registry.load import load_registry
 from fitladder.sampling.engine_protocol import Progress
-from fitladder.workspace import House, house_here
+from fitladder.workspace import Workspace, workspace_here
 
 __all__ = ["rehearse_rung"]
 
@@ -64,8 +64,8 @@ def rehearse_rung(
     as_json: Json = False,
 ) -> None:
     """Would this rung pass its live gates? Exit code 0: GO-able; 5: not, with every reason."""
-    house = house_here()
-    experiment = load_registry(house.params).experiment(experiment_id)
+    workspace = workspace_here()
+    experiment = load_registry(workspace.params).experiment(experiment_id)
     overrides = Overrides(
         max_num_seqs=max_num_seqs,
         capture=capture,
@@ -76,15 +76,15 @@ def rehearse_rung(
         environment=dict(_pairs("--env", env)),
     )
     chosen = _rung(experiment, rung)
-    house.scratch.mkdir(parents=True, exist_ok=True)
+    workspace.scratch.mkdir(parents=True, exist_ok=True)
     with (
-        share_device(house.device_lock),
-        tempfile.TemporaryDirectory(dir=house.scratch, prefix="rehearsal-") as scratch,
+        share_device(workspace.device_lock),
+        tempfile.TemporaryDirectory(dir=workspace.scratch, prefix="rehearsal-") as scratch,
     ):
-        prompts = _prompts(house, experiment, phase, prompt_max)
-        folder = _model(house, experiment, model, load_format, Path(scratch))
-        command = house.engine_command()
-        log_path = log or house.scratch / "rehearsal.log"
+        prompts = _prompts(workspace, experiment, phase, prompt_max)
+        folder = _model(workspace, experiment, model, load_format, Path(scratch))
+        command = workspace.engine_command()
+        log_path = log or workspace.scratch / "rehearsal.log"
         width = override(experiment, chosen, overrides)[1].max_num_seqs
         sys.stderr.write(
             f"building the engine of {experiment_id} at {rung}, {width} wide, {load_format} weights: "
@@ -102,7 +102,7 @@ def rehearse_rung(
             sampled_tokens=tokens,
             build_deadline_s=deadline_s,
             log_path=log_path,
-            engine_lock_path=house.engine_lock(experiment.engine),
+            engine_lock_path=workspace.engine_lock(experiment.engine),
             on_progress=_show_progress,
         )
     if out is not None:
@@ -120,9 +120,11 @@ def _rung(experiment: Experiment, budget_tokens: int) -> Rung:
         raise UsageError("no such rung", got=budget_tokens, need=budgets) from None
 
 
-def _model(house: House, experiment: Experiment, asked: str | None, load_format: str, scratch: Path) -> str:
+def _model(
+    workspace: Workspace, experiment: Experiment, asked: str | None, load_format: str, scratch: Path
+) -> str:
     """A folder as asked or registered; without one, and for random weights, its preset's geometry."""
-    folder = house.model_folder(experiment.model) if asked is None else Path(asked)
+    folder = workspace.model_folder(experiment.model) if asked is None else Path(asked)
     if folder.is_dir():
         return str(folder)
     if load_format != "dummy":
@@ -130,10 +132,10 @@ def _model(house: House, experiment: Experiment, asked: str | None, load_format:
     return str(write_geometry_model(folder.name, scratch / "model"))
 
 
-def _prompts(house: House, experiment: Experiment, phase: Phase, prompt_max: int | None) -> Prompts:
+def _prompts(workspace: Workspace, experiment: Experiment, phase: Phase, prompt_max: int | None) -> Prompts:
     """The frozen prompts where their inputs are at hand, else stand-ins of `prompt_max`."""
     try:
-        arm = load_prompts(house, experiment, phase)
+        arm = load_prompts(workspace, experiment, phase)
     except FitladderError as absent:
         prompts = stand_in_prompts(experiment, prompt_max)
         sys.stderr.write(f"stand-in prompts, so prompt identity is not rehearsed: {absent}\n")

@@ -12,7 +12,7 @@ from fitladder.errors import UsageError
 from fitladder.prefect_api.deployments import ensure_device, ensure_launches
 from fitladder.prefect_api.processes import start_server, wait_healthy
 from fitladder.prefect_api.session import deploy
-from fitladder.workspace import house_here
+from fitladder.workspace import workspace_here
 
 __all__ = ["server"]
 
@@ -32,23 +32,23 @@ def server(
     PREFECT_HOME says where its database lies (.prefect/ if unset); every other PREFECT_SERVER_ variable,
     such as PREFECT_SERVER_DATABASE_CONNECTION_URL, is passed on.
     """
-    house = house_here()
+    workspace = workspace_here()
     is_open = not _is_loopback(host)
-    if is_open and not house.environment.get("PREFECT_SERVER_API_AUTH_STRING"):
+    if is_open and not workspace.environment.get("PREFECT_SERVER_API_AUTH_STRING"):
         raise UsageError(
             "--host",
             got=f"{host}, which others reach, and no auth string",
             need="PREFECT_SERVER_API_AUTH_STRING=USER:SECRET, and PREFECT_API_AUTH_STRING the same",
             do="set both, here and where agents run; or leave --host out",
         )
-    home = Path(house.environment.get("PREFECT_HOME") or house.folder / ".prefect")
+    home = Path(workspace.environment.get("PREFECT_HOME") or workspace.folder / ".prefect")
     home.mkdir(parents=True, exist_ok=True)
-    child, api = start_server(house, home, port, host=host)
+    child, api = start_server(workspace, home, port, host=host)
     try:
         wait_healthy(child, api)
         ensure_launches(api)
         ensure_device(api)
-        deploy(house, api, home / "deploy.log")
+        deploy(workspace, api, home / "deploy.log")
         typer.echo(f"Prefect server at {api.ui_url}; in other terminals:")
         typer.echo(f"  export PREFECT_API_URL={api.url}")
         if is_open:

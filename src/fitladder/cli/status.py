@@ -14,7 +14,7 @@ from fitladder.prefect_api.client import PrefectApi, api_from_environment
 from fitladder.prefect_api.conflicts import Beside, approval_conflicts, beside_status
 from fitladder.prefect_api.runs import FlowRun
 from fitladder.registry.load import load_registry
-from fitladder.workspace import House, house_here
+from fitladder.workspace import Workspace, workspace_here
 
 __all__ = ["status"]
 
@@ -34,21 +34,21 @@ def status(
     """
     registry = load_registry(params)
     names = [experiment] if experiment else list(registry.experiments)
-    house = house_here()
+    workspace = workspace_here()
     found: list[ExperimentStatus] = []
     foreign: dict[str, str] = {}
     broken: dict[str, FitladderError] = {}
     for name in names:
         try:
-            found.append(experiment_status(house, registry, name))
+            found.append(experiment_status(workspace, registry, name))
         except BindingChanged as refusal:
             foreign[name] = str(refusal)
         except FitladderError as refusal:
             broken[name] = refusal
-    api, unreachable = _server(house)
-    besides = [beside_status(api, house, one) if api else () for one in found]
+    api, unreachable = _server(workspace)
+    besides = [beside_status(api, workspace, one) if api else () for one in found]
     found = [_barred(one, beside) for one, beside in zip(found, besides, strict=True)]
-    against = [_approval_conflicts(api, house, one) if api else () for one in found]
+    against = [_approval_conflicts(api, workspace, one) if api else () for one in found]
     if as_json:
         plain = [_plain(*three) for three in zip(found, besides, against, strict=True)]
         plain += [
@@ -73,11 +73,11 @@ def status(
         raise typer.Exit(BindingChanged.exit_code)
 
 
-def _server(house: House) -> tuple[PrefectApi | None, EnvironmentNotReady | None]:
+def _server(workspace: Workspace) -> tuple[PrefectApi | None, EnvironmentNotReady | None]:
     """The server that is named and answers, or why not; what the disk proves is shown without it, too."""
-    if not house.environment.get("PREFECT_API_URL"):
+    if not workspace.environment.get("PREFECT_API_URL"):
         return None, None
-    api = api_from_environment(house.environment)
+    api = api_from_environment(workspace.environment)
     try:
         api.check_up()
     except EnvironmentNotReady as refusal:
@@ -85,10 +85,10 @@ def _server(house: House) -> tuple[PrefectApi | None, EnvironmentNotReady | None
     return api, None
 
 
-def _approval_conflicts(api: PrefectApi, house: House, one: ExperimentStatus) -> tuple[str, ...]:
+def _approval_conflicts(api: PrefectApi, workspace: Workspace, one: ExperimentStatus) -> tuple[str, ...]:
     """A chain that cannot be read contradicts as well, and hides no other experiment."""
     try:
-        return approval_conflicts(api, house, one)
+        return approval_conflicts(api, workspace, one)
     except GoRefused as refusal:
         return (str(refusal),)
 

@@ -12,7 +12,7 @@ from fitladder.study.bundle import VerifiedStudy, verify_study
 from fitladder.study.checkout import run_here, study_host
 from fitladder.study.table import COLUMNS, cell_rows
 from fitladder.study.verdict import verdict
-from fitladder.workspace import house_here
+from fitladder.workspace import workspace_here
 
 __all__ = ["app"]
 
@@ -38,16 +38,16 @@ def run(
 
     Holds the device's lock. Exit code 9 where a cell failed, 6 where another engine has the device.
     """
-    house = replace(house_here(), data_name=str(data))
+    workspace = replace(workspace_here(), data_name=str(data))
     host = study_host(
-        house,
+        workspace,
         name,
         say=lambda line: typer.echo(line, err=True),
         stop_after_s=stop_after_s,
         engine_python=engine_python,
         models=models,
     )
-    verified = run_here(house, host)
+    verified = run_here(workspace, host)
     _print(verified, as_json)
     failed = [cell.name for cell in verified.results.cells if cell.state == "failed"]
     if failed:

@@ -14,29 +14,29 @@ from fitladder.approval.form import go_of, handoff_of
 from fitladder.approval.uses import load_uses, uses_path
 from fitladder.engine.parent.llm_arguments import llm_arguments
 from fitladder.errors import BindingChanged, FitladderError, GoRefused
-from fitladder.evidence.root_state import Standing, survey
+from fitladder.evidence.load import Evidence, load_evidence
 from fitladder.records.approval import Ask, Closing, Go, Handoff
 from fitladder.records.approval_entry import Draft, Entry, Kind
 from fitladder.records.bundle_key import BundleKey
 from fitladder.utc import format_utc, parse_utc
-from fitladder.workspace import House
+from fitladder.workspace import Workspace
 
-__all__ = ["answer_to", "close_overdue", "decide", "hand_over", "open_ask", "situation"]
+__all__ = ["answer_to", "close_overdue", "decide", "open_ask", "record_handoff", "situation"]
 
 ANSWERS: frozenset[Kind] = frozenset({"go", "no_go", "refused", "timed_out", "expired"})
 
 
-def situation(house: House, standing: Standing, key: BundleKey, now: datetime) -> Situation:
+def situation(workspace: Workspace, evidence: Evidence, key: BundleKey, now: datetime) -> Situation:
     """What an approval is checked against, from what the disk says now."""
     return Situation(
         key=key,
-        binding_sha256=standing.binding.binding_sha256,
+        binding_sha256=evidence.binding.binding_sha256,
         now=now,
-        experiment=standing.experiment,
-        registry=standing.registry,
-        used_go_sha256s=standing.used_go_sha256s,
-        resumes_sha256=standing.resumable_sha256(key),
-        work_queue=house.queue,
+        experiment=evidence.experiment,
+        registry=evidence.registry,
+        used_go_sha256s=evidence.used_go_sha256s,
+        resumes_sha256=evidence.resumable_sha256(key),
+        work_queue=workspace.queue,
     )
 
 
@@ -66,7 +66,7 @@ def answer_to(entries: tuple[Entry, ...], ask_id: str) -> Entry | None:
 
 
 def open_ask(
-    house: House,
+    workspace: Workspace,
     key: BundleKey,
     *,
     ask_id: str,
@@ -84,31 +84,31 @@ def open_ask(
     binds. Raises what validation, root, catalog and ladder raise, BindingChanged where the requester's
     checkout is another than this one, and GoRefused where an unused GO stands; nothing is recorded then.
     """
-    path = chain_path(house.approvals, key.experiment_id)
+    path = chain_path(workspace.approvals, key.experiment_id)
     for entry in load_chain(path, key.experiment_id):
         if entry.kind == "asked" and entry.statement["ask_id"] == ask_id:
             return _ask(entry)
-    standing = survey(house, key.experiment_id)
-    _check_same_checkout(standing, binding_sha256)
-    standing.check_open(key, resume=resume)
-    rung = standing.experiment.rung(key.thinking_budget_tokens)
-    llm_arguments(standing.experiment, rung, model=standing.experiment.model.name)  # may it be built at all?
+    evidence = load_evidence(workspace, key.experiment_id)
+    _check_same_checkout(evidence, binding_sha256)
+    evidence.check_open(key, resume=resume)
+    rung = evidence.experiment.rung(key.thinking_budget_tokens)
+    llm_arguments(evidence.experiment, rung, model=evidence.experiment.model.name)  # may it be built at all?
     ask = Ask(
         schema_version=1,
         ask_id=ask_id,
         experiment_id=key.experiment_id,
-        binding_sha256=standing.binding.binding_sha256,
+        binding_sha256=evidence.binding.binding_sha256,
         thinking_budget_tokens=key.thinking_budget_tokens,
         phase=key.phase,
-        resumes_sha256=standing.resumable_sha256(key),
-        work_queue=house.queue,
+        resumes_sha256=evidence.resumable_sha256(key),
+        work_queue=workspace.queue,
         requester=requester,
         asked=format_utc(now),
         deadline=format_utc(now + timedelta(seconds=wait_s)),
     )
-    close_overdue(house, key.experiment_id, now)
+    close_overdue(workspace, key.experiment_id, now)
 
-    used = _used(house, standing)
+    used = _used(workspace, evidence)
 
     def choose(entries: tuple[Entry, ...]) -> Draft:
         if not again:
@@ -119,11 +119,11 @@ def open_ask(
     return ask
 
 
-def _check_same_checkout(standing: Standing, asked_sha256: str | None) -> None:
+def _check_same_checkout(evidence: Evidence, asked_sha256: str | None) -> None:
     """Requester and host bind the experiment alike, so that both speak of one protocol and one code."""
-    here = standing.binding.binding_sha256
+    here = evidence.binding.binding_sha256
     if asked_sha256 not in (None, here):
-        name = standing.experiment.experiment_id
+        name = evidence.experiment.experiment_id
         raise BindingChanged(
             f"{name}: the requester's checkout is not this host's",
             got=f"binding {asked_sha256}",
@@ -132,11 +132,11 @@ def _check_same_checkout(standing: Standing, asked_sha256: str | None) -> None:
         )
 
 
-def _used(house: House, standing: Standing) -> frozenset[str]:
+def _used(workspace: Workspace, evidence: Evidence) -> frozenset[str]:
     """Every GO that some preflight names, or that was used here in a root which is gone."""
-    name = standing.experiment.experiment_id
-    recorded = load_uses(uses_path(house.approvals, name), name)
-    return standing.used_go_sha256s | {use.go_sha256 for use in recorded}
+    name = evidence.experiment.experiment_id
+    recorded = load_uses(uses_path(workspace.approvals, name), name)
+    return evidence.used_go_sha256s | {use.go_sha256 for use in recorded}
 
 
 def _check_no_open_go(entries: tuple[Entry, ...], ask: Ask, used: frozenset[str], now: datetime) -> None:
@@ -171,13 +171,13 @@ def _closing(ask: Ask, reason: str) -> Closing:
     )
 
 
-def decide(house: House, ask: Ask, filled: Mapping[str, Any], now: datetime) -> Entry:
+def decide(workspace: Workspace, ask: Ask, filled: Mapping[str, Any], now: datetime) -> Entry:
     """Record what a filled-in form says about its ask, after reading everything from disk again.
 
     The entry's kind tells: go, no_go, expired (its window is over) or refused (with the reason). An ask that
     has its answer keeps it, whatever a second form says.
     """
-    path = chain_path(house.approvals, ask.experiment_id)
+    path = chain_path(workspace.approvals, ask.experiment_id)
 
     def choose(entries: tuple[Entry, ...]) -> Draft | None:
         if answer_to(entries, ask.ask_id) is not None:
@@ -188,15 +188,15 @@ def decide(house: House, ask: Ask, filled: Mapping[str, Any], now: datetime) -> 
                 return _draft("no_go", go, now, "self-asserted", signature)
             if now > parse_utc(go.expires):
                 return _draft("expired", _closing(ask, f"the GO ended at {go.expires}"), now)
-            standing = survey(house, ask.experiment_id)
-            standing.check_open(ask.key, resume=ask.resumes_sha256 is not None)
+            evidence = load_evidence(workspace, ask.experiment_id)
+            evidence.check_open(ask.key, resume=ask.resumes_sha256 is not None)
             asked = next(
                 e.sequence for e in entries if e.kind == "asked" and e.statement["ask_id"] == ask.ask_id
             )
             _check_no_open_go(
-                entries[asked:], ask, _used(house, standing), now
+                entries[asked:], ask, _used(workspace, evidence), now
             )  # those before it were known to its ask
-            identity = check_statement(go, signature, situation(house, standing, ask.key, now))
+            identity = check_statement(go, signature, situation(workspace, evidence, ask.key, now))
             return _draft("go", go, now, identity, signature)
         except FitladderError as refusal:
             return _draft("refused", _closing(ask, str(refusal)), now)
@@ -207,9 +207,11 @@ def decide(house: House, ask: Ask, filled: Mapping[str, Any], now: datetime) -> 
     return entry
 
 
-def hand_over(house: House, ask: Ask, work_pool: str, filled: Mapping[str, Any], now: datetime) -> Entry:
+def record_handoff(
+    workspace: Workspace, ask: Ask, work_pool: str, filled: Mapping[str, Any], now: datetime
+) -> Entry:
     """Record the GPU owner's hand-off for an ask. Raises GoRefused where it is declined or not good."""
-    path = chain_path(house.approvals, ask.experiment_id)
+    path = chain_path(workspace.approvals, ask.experiment_id)
 
     def standing_handoff(entries: tuple[Entry, ...]) -> Entry | None:
         return next((e for e in entries if e.kind == "handoff" and e.statement["ask_id"] == ask.ask_id), None)
@@ -218,7 +220,7 @@ def hand_over(house: House, ask: Ask, work_pool: str, filled: Mapping[str, Any],
         if standing_handoff(entries) is not None:
             return None
         handoff, signature = handoff_of(ask, work_pool, filled)
-        here = situation(house, survey(house, ask.experiment_id), ask.key, now)
+        here = situation(workspace, load_evidence(workspace, ask.experiment_id), ask.key, now)
         return _draft("handoff", handoff, now, check_handoff(handoff, signature, work_pool, here), signature)
 
     entry = standing_handoff(append(path, ask.experiment_id, choose))
@@ -227,9 +229,9 @@ def hand_over(house: House, ask: Ask, work_pool: str, filled: Mapping[str, Any],
     return entry
 
 
-def close_overdue(house: House, experiment_id: str, now: datetime) -> tuple[Ask, ...]:
+def close_overdue(workspace: Workspace, experiment_id: str, now: datetime) -> tuple[Ask, ...]:
     """Record every ask whose deadline passed without an answer as timed out; returns those closed now."""
-    path = chain_path(house.approvals, experiment_id)
+    path = chain_path(workspace.approvals, experiment_id)
     closed: list[Ask] = []
 
     def choose(entries: tuple[Entry, ...]) -> Draft | None:

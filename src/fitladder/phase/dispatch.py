@@ -11,10 +11,10 @@ from fitladder.approval.chain import chain_path, load_chain
 from fitladder.approval.check import check_handed_over, check_usable, owner_to_ask
 from fitladder.canonical import canonical_bytes
 from fitladder.errors import BindingChanged, GoRefused, LadderRefused
-from fitladder.evidence.root_state import survey
+from fitladder.evidence.load import load_evidence
 from fitladder.phase.ask import answer_to, situation
 from fitladder.records.approval import Ask, Go, Handoff
-from fitladder.workspace import House
+from fitladder.workspace import Workspace
 
 __all__ = ["Ready", "check_ready", "window_go"]
 
@@ -27,16 +27,16 @@ class Ready:
     waits_for: str | None
 
 
-def check_ready(house: House, ask: Ask, work_pool: str, now: datetime) -> Ready:
+def check_ready(workspace: Workspace, ask: Ask, work_pool: str, now: datetime) -> Ready:
     """Raises GoRefused where the answer was no GO, or the GO or hand-off no longer holds."""
-    entries = load_chain(chain_path(house.approvals, ask.experiment_id), ask.experiment_id)
+    entries = load_chain(chain_path(workspace.approvals, ask.experiment_id), ask.experiment_id)
     answer = answer_to(entries, ask.ask_id)
     if answer is None:
         return Ready({}, f"the reviewer's answer to {ask.key}")
     go = answer.parsed()
     if not isinstance(go, Go) or answer.kind != "go":
         raise GoRefused(f"{ask.key} was not allowed", got=answer.kind, need="go")
-    here = situation(house, survey(house, ask.experiment_id), ask.key, now)
+    here = situation(workspace, load_evidence(workspace, ask.experiment_id), ask.key, now)
     check_usable(go, answer.signature, here)
     owner = owner_to_ask(here.registry, work_pool, go.requester)
     spoken = [one for entry in entries if isinstance(one := entry.parsed(), Handoff)]
@@ -54,9 +54,9 @@ def check_ready(house: House, ask: Ask, work_pool: str, now: datetime) -> Ready:
     return Ready(parameters, None)
 
 
-def window_go(house: House, experiment_id: str, work_pool: str, now: datetime) -> Go | None:
+def window_go(workspace: Workspace, experiment_id: str, work_pool: str, now: datetime) -> Go | None:
     """The oldest GO of an experiment that a scheduled agent may take now; None where there is none."""
-    entries = load_chain(chain_path(house.approvals, experiment_id), experiment_id)
+    entries = load_chain(chain_path(workspace.approvals, experiment_id), experiment_id)
     allowing = [
         (entry, go)
         for entry in entries
@@ -64,13 +64,13 @@ def window_go(house: House, experiment_id: str, work_pool: str, now: datetime) -
     ]
     if not allowing:
         return None
-    standing = survey(house, experiment_id)
+    evidence = load_evidence(workspace, experiment_id)
     for entry, go in allowing:
-        here = situation(house, standing, go.key, now)
+        here = situation(workspace, evidence, go.key, now)
         try:
             check_usable(go, entry.signature, here)
             check_handed_over(entries, go, work_pool, here)
-            standing.check_open(go.key, resume=go.resumes_sha256 is not None)
+            evidence.check_open(go.key, resume=go.resumes_sha256 is not None)
         except (BindingChanged, GoRefused, LadderRefused):
             continue
         return go

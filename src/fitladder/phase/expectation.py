@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 from fitladder.capacity.kv_blocks import NULL_BLOCKS, kv_tokens_for_blocks, rounded_tokens
 from fitladder.capacity.kv_rule import KvPool, decide_kv_fit
-from fitladder.evidence.root_state import Standing
+from fitladder.evidence.load import Evidence
 from fitladder.records.experiment import Experiment
 from fitladder.records.history import History, load_history
 from fitladder.records.settings import Rung
 from fitladder.registry.feasibility import CPU_BLOCK_TOKENS
-from fitladder.workspace import House
+from fitladder.workspace import Workspace
 
 __all__ = ["Geometry", "expected_geometry", "expected_speed", "fit_line"]
 
@@ -31,26 +31,26 @@ class Geometry:
     null_blocks: int = NULL_BLOCKS
 
 
-def _histories(house: House, standing: Standing) -> Iterator[History]:
+def _histories(workspace: Workspace, evidence: Evidence) -> Iterator[History]:
     """Registered figures of the predecessors that ran the same model at the same length, nearest first."""
-    own = standing.experiment
+    own = evidence.experiment
     name, seen = own.predecessor, {own.experiment_id}
-    while name is not None and name not in seen and name in standing.registry.experiments:
+    while name is not None and name not in seen and name in evidence.registry.experiments:
         seen.add(name)
-        other = standing.registry.experiments[name]
+        other = evidence.registry.experiments[name]
         alike = (other.model, other.engine.max_model_len_tokens) == (
             own.model,
             own.engine.max_model_len_tokens,
         )
-        if alike and (history := load_history(house.data, name)) is not None:
+        if alike and (history := load_history(workspace.data, name)) is not None:
             yield history
         name = other.predecessor
 
 
-def expected_geometry(house: House, standing: Standing) -> Geometry | None:
+def expected_geometry(workspace: Workspace, evidence: Evidence) -> Geometry | None:
     """The best figures there are, None where nothing is known before the engine is built."""
-    if standing.begun:
-        newest = standing.begun[-1]
+    if evidence.begun:
+        newest = evidence.begun[-1]
         facts = newest.engine
         if facts.block_size_tokens is not None:
             return Geometry(
@@ -62,7 +62,7 @@ def expected_geometry(house: House, standing: Standing) -> Geometry | None:
                 f"{newest.key.thinking_budget_tokens} found it",
                 facts.null_blocks,
             )
-    for history in _histories(house, standing):
+    for history in _histories(workspace, evidence):
         capacity = history.phases[-1].capacity
         return Geometry(
             capacity.block_size_tokens,
@@ -72,7 +72,7 @@ def expected_geometry(house: House, standing: Standing) -> Geometry | None:
             f"{capacity.kv_cache_size_tokens:,} tokens in blocks of {capacity.block_size_tokens}, "
             f"as {history.experiment_id} recorded it",
         )
-    return _registered(standing.experiment)
+    return _registered(evidence.experiment)
 
 
 def _registered(experiment: Experiment) -> Geometry | None:
@@ -87,14 +87,14 @@ def _registered(experiment: Experiment) -> Geometry | None:
     return Geometry(block, blocks, 0, tokens, f"{blocks} blocks of {block} tokens, as registered")
 
 
-def expected_speed(house: House, standing: Standing, budget_tokens: int) -> float | None:
+def expected_speed(workspace: Workspace, evidence: Evidence, budget_tokens: int) -> float | None:
     """Sampled tokens a second, load excluded: of the newest phase here, else of a predecessor's same rung."""
-    for bundle in reversed(standing.bundles):
+    for bundle in reversed(evidence.bundles):
         totals = bundle.receipt.totals
         spent_us = totals.stage1_generation_us + totals.stage2_generation_us
         if spent_us:
             return totals.sampled_tokens * 1e6 / spent_us
-    for history in _histories(house, standing):
+    for history in _histories(workspace, evidence):
         for phase in reversed(history.phases):
             if phase.generation is not None and phase.thinking_budget_tokens == budget_tokens:
                 return phase.generation.sampled_tokens / phase.generation.generation_s

@@ -9,12 +9,12 @@ from typing import Any
 from fitladder.approval.chain import chain_path, load_chain
 from fitladder.approval.check import owner_to_ask
 from fitladder.capacity.capture_coverage import render_widths, uncovered_widths
-from fitladder.evidence.root_state import Standing, survey
+from fitladder.evidence.load import Evidence, load_evidence
 from fitladder.phase.expectation import Geometry, expected_geometry, expected_speed, fit_line
 from fitladder.records.approval import CHECKLIST, Ask, Go
 from fitladder.records.experiment import Experiment
 from fitladder.records.settings import Rung
-from fitladder.workspace import House
+from fitladder.workspace import Workspace
 
 __all__ = ["PhasePlan", "plan_phase", "render_plan"]
 
@@ -24,7 +24,7 @@ class PhasePlan:
     """Everything that the plan shows; see `render_plan`."""
 
     ask: Ask
-    standing: Standing
+    evidence: Evidence
     work_pool: str
     geometry: Geometry | None
     speed_tokens_per_s: float | None
@@ -33,22 +33,22 @@ class PhasePlan:
 
     @property
     def rung(self) -> Rung:
-        return self.standing.experiment.rung(self.ask.thinking_budget_tokens)
+        return self.evidence.experiment.rung(self.ask.thinking_budget_tokens)
 
     @property
     def samples(self) -> int:
-        experiment = self.standing.experiment
+        experiment = self.evidence.experiment
         return experiment.records_per_arm * experiment.k(self.ask.phase)
 
     @property
     def most_tokens(self) -> int:
         """If every sample used its whole budget and its whole answer limit."""
-        answer = self.standing.experiment.sampling.answer_max_tokens
+        answer = self.evidence.experiment.sampling.answer_max_tokens
         return self.samples * (self.rung.thinking_budget_tokens + answer)
 
     def table(self) -> list[dict[str, Any]]:
         """The plan's numbers, one a row."""
-        experiment, rung = self.standing.experiment, self.rung
+        experiment, rung = self.evidence.experiment, self.rung
         rows: list[tuple[str, object]] = [
             ("samples", f"{experiment.records_per_arm} records x {experiment.k(self.ask.phase)}"),
             ("thinking budget, tokens", rung.thinking_budget_tokens),
@@ -76,10 +76,10 @@ class PhasePlan:
             return f"unknown: nothing of this kind ran here yet; at most {self.most_tokens:,} tokens"
         seconds = self.most_tokens / self.speed_tokens_per_s
         hours = f"{seconds / 3600:.2f} h" if seconds >= 3600 else f"{seconds:.0f} s"
-        devices = self.standing.experiment.engine.tensor_parallel_size
+        devices = self.evidence.experiment.engine.tensor_parallel_size
         gpu = (
             f", {seconds / 3600 * devices:.2f} GPU-hours"
-            if self.standing.experiment.engine.backend == "vllm-cuda"
+            if self.evidence.experiment.engine.backend == "vllm-cuda"
             else ""
         )
         return f"at most {hours}{gpu} at {self.speed_tokens_per_s:.1f} tokens/s"
@@ -94,11 +94,11 @@ def _capture(experiment: Experiment, rung: Rung) -> str:
     return f"{list(rung.capture_sizes)}, exact; uncovered widths: {render_widths(missing)}"
 
 
-def _changed(house: House, ask: Ask) -> str:
+def _changed(workspace: Workspace, ask: Ask) -> str:
     """What moved since the last GO of this experiment."""
     gos = [
         go
-        for entry in load_chain(chain_path(house.approvals, ask.experiment_id), ask.experiment_id)
+        for entry in load_chain(chain_path(workspace.approvals, ask.experiment_id), ask.experiment_id)
         if entry.kind == "go" and isinstance(go := entry.parsed(), Go)
     ]
     if not gos:
@@ -111,23 +111,23 @@ def _changed(house: House, ask: Ask) -> str:
     )
 
 
-def plan_phase(house: House, ask: Ask, work_pool: str) -> PhasePlan:
+def plan_phase(workspace: Workspace, ask: Ask, work_pool: str) -> PhasePlan:
     """Read what is needed for the plan of one ask."""
-    standing = survey(house, ask.experiment_id)
+    evidence = load_evidence(workspace, ask.experiment_id)
     return PhasePlan(
         ask=ask,
-        standing=standing,
+        evidence=evidence,
         work_pool=work_pool,
-        geometry=expected_geometry(house, standing),
-        speed_tokens_per_s=expected_speed(house, standing, ask.thinking_budget_tokens),
-        owner=owner_to_ask(standing.registry, work_pool, ask.requester),
-        changed=_changed(house, ask),
+        geometry=expected_geometry(workspace, evidence),
+        speed_tokens_per_s=expected_speed(workspace, evidence, ask.thinking_budget_tokens),
+        owner=owner_to_ask(evidence.registry, work_pool, ask.requester),
+        changed=_changed(workspace, ask),
     )
 
 
 def render_plan(plan: PhasePlan) -> str:
     """Markdown that fits one screen; the digest to paste stands on its own line."""
-    ask, experiment = plan.ask, plan.standing.experiment
+    ask, experiment = plan.ask, plan.evidence.experiment
     reviewer = (
         "the requester may answer (`review: self`)"
         if experiment.review == "self"
@@ -135,7 +135,7 @@ def render_plan(plan: PhasePlan) -> str:
     )
     signed = (
         "signed with a registered key"
-        if plan.standing.registry.reviewers
+        if plan.evidence.registry.reviewers
         else "self-asserted: no reviewer has a registered key"
     )
     lines = [
@@ -151,7 +151,7 @@ def render_plan(plan: PhasePlan) -> str:
     ]
     if ask.resumes_sha256:
         lines.append(
-            f"| attempt | {len(plan.standing.interrupted_attempts(ask.key)) + 1}, from its first row; the "
+            f"| attempt | {len(plan.evidence.interrupted_attempts(ask.key)) + 1}, from its first row; the "
             f"interrupted one stays as it is: preflight `{ask.resumes_sha256}` |"
         )
     if plan.owner:
@@ -171,6 +171,6 @@ def render_plan(plan: PhasePlan) -> str:
         "Before a GO:",
         *(f"- {text}" for text in CHECKLIST.values()),
     ]
-    if plan.standing.registry.reviewers:
+    if plan.evidence.registry.reviewers:
         lines += ["", f"To sign: `fitladder go sign {ask.experiment_id} --run {ask.ask_id} --key KEY`"]
     return "\n".join(lines) + "\n"

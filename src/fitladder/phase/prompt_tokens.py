@@ -16,7 +16,7 @@ from fitladder.prompts.messages import parse_records
 from fitladder.prompts.tokenizer import PromptTokenizer, load_tokenizer
 from fitladder.records.experiment import ARM_OF_PHASE, Experiment, InputName, Phase
 from fitladder.registry.inputs import load_input
-from fitladder.workspace import House
+from fitladder.workspace import Workspace
 
 __all__ = ["ArmPrompts", "check_model", "load_prompts"]
 
@@ -35,13 +35,13 @@ class ArmPrompts:
     frozen: tuple[PromptFacts, ...]
 
 
-def check_model(house: House, experiment: Experiment) -> str:
+def check_model(workspace: Workspace, experiment: Experiment) -> str:
     """What vLLM is told to load: a verified local folder, or a hub name at its registered commit.
 
     Raises InputRefused where the folder's bytes are not the registered ones, EnvironmentNotReady without one.
     """
     model = experiment.model
-    folder = house.model_folder(model)
+    folder = workspace.model_folder(model)
     if model.folder_sha256 is None:
         return str(folder) if folder.is_dir() else model.name
     if not folder.is_dir():
@@ -57,23 +57,23 @@ def check_model(house: House, experiment: Experiment) -> str:
     return str(folder)
 
 
-def _tokenizer(house: House, experiment: Experiment) -> PromptTokenizer:
-    path: Path = house.model_folder(experiment.model) / "tokenizer.json"
+def _tokenizer(workspace: Workspace, experiment: Experiment) -> PromptTokenizer:
+    path: Path = workspace.model_folder(experiment.model) / "tokenizer.json"
     return load_tokenizer(path, experiment.model.tokenizer_sha256)
 
 
-def load_prompts(house: House, experiment: Experiment, phase: Phase) -> ArmPrompts:
+def load_prompts(workspace: Workspace, experiment: Experiment, phase: Phase) -> ArmPrompts:
     """Render and tokenise the phase's arm, and hold it against the frozen manifest. Raises InputRefused."""
     arm = ARM_OF_PHASE[phase]
     name = RECORDS_OF_ARM[arm]
     records = parse_records(
-        parse_json(load_input(house.data, experiment, name), where=name), where=f"input {name}"
+        parse_json(load_input(workspace.data, experiment, name), where=name), where=f"input {name}"
     )
     manifest = parse_manifest(
-        parse_json(load_input(house.data, experiment, "prompt_manifest"), where="prompt_manifest"),
+        parse_json(load_input(workspace.data, experiment, "prompt_manifest"), where="prompt_manifest"),
         where="prompt manifest",
     )
-    tokenizer = _tokenizer(house, experiment)
+    tokenizer = _tokenizer(workspace, experiment)
     thinking = experiment.thinking
     prompts = render_prompts(records, thinking.open_text, tokenizer.encode)
     check_prompts(manifest, arm, prompts, tokenizer=tokenizer.identity, special_ids=tokenizer.special_ids)

@@ -28,7 +28,7 @@ from fitladder.canonical import sha256_file
 from fitladder.engine.parent.llm_arguments import build_request
 from fitladder.engine.parent.process import EngineProcess, GenerationResult
 from fitladder.errors import EnvironmentNotReady
-from fitladder.evidence.root_state import Standing, survey
+from fitladder.evidence.load import Evidence, load_evidence
 from fitladder.files.lock import hold_lock
 from fitladder.gates.all_gates import GateRecord, run_gates
 from fitladder.phase.ask import situation
@@ -49,7 +49,7 @@ from fitladder.sampling.seeds import stage1_seed
 from fitladder.store.claim import HeldRoot, hold_root
 from fitladder.store.write_bundle import commit_bundle, reconcile
 from fitladder.store.write_bundle import write_preflight as write_preflight_file
-from fitladder.workspace import House
+from fitladder.workspace import Workspace
 
 __all__ = [
     "Approved",
@@ -75,18 +75,18 @@ FREE_BYTES_A_TOKEN = 64  # ids, their copies while a bundle is written, and slac
 class Site:
     """A held root with what the disk said when it was taken."""
 
-    house: House
+    workspace: Workspace
     key: BundleKey
     work_pool: str
     held: HeldRoot
     catalog: Catalog
-    standing: Standing
+    evidence: Evidence
     scratch: Path
 
     @property
     def uses(self) -> Path:
         """Record of the GOs that were used here."""
-        return uses_path(self.house.approvals, self.key.experiment_id)
+        return uses_path(self.workspace.approvals, self.key.experiment_id)
 
 
 @dataclass(frozen=True)
@@ -106,34 +106,38 @@ class Built:
     gates: tuple[GateRecord, ...]
 
 
-def adopt(house: House, experiment_id: str, approvals: str) -> None:
+def adopt(workspace: Workspace, experiment_id: str, approvals: str) -> None:
     """Take over the approval chain that came with a dispatched run. Raises GoRefused on a fork."""
     if approvals:
-        adopt_chain(chain_path(house.approvals, experiment_id), experiment_id, approvals.encode())
+        adopt_chain(chain_path(workspace.approvals, experiment_id), experiment_id, approvals.encode())
 
 
 @contextlib.contextmanager
-def hold(house: House, key: BundleKey, work_pool: str, *, flow_run_id: str | None = None) -> Iterator[Site]:
+def hold(
+    workspace: Workspace, key: BundleKey, work_pool: str, *, flow_run_id: str | None = None
+) -> Iterator[Site]:
     """Hold the experiment's root, reconcile its catalog, and look around. Raises RootBusy, BundleError."""
-    standing = survey(house, key.experiment_id)
-    with hold_root(standing.root, key.experiment_id, f"phase {key}", flow_run_id=flow_run_id) as held:
+    evidence = load_evidence(workspace, key.experiment_id)
+    with hold_root(evidence.root, key.experiment_id, f"phase {key}", flow_run_id=flow_run_id) as held:
         catalog = reconcile(held)
-        scratch = new_scratch(house.scratch, key, flow_run_id=flow_run_id)
-        yield Site(house, key, work_pool, held, catalog, survey(house, key.experiment_id), scratch)
+        scratch = new_scratch(workspace.scratch, key, flow_run_id=flow_run_id)
+        yield Site(
+            workspace, key, work_pool, held, catalog, load_evidence(workspace, key.experiment_id), scratch
+        )
         shutil.rmtree(scratch)  # after a failure the engine's log and request stay until a next phase begins
 
 
 def finished(site: Site) -> Receipt | None:
     """The receipt of this phase where a valid one stands; such a phase is never run again."""
-    return site.standing.receipt(site.key)
+    return site.evidence.receipt(site.key)
 
 
 def authorise(site: Site, go_sha256: str) -> Approved:
     """Ladder, GO, hand-off and binding, all from disk, right before the engine. Raises what says no."""
-    entries = load_chain(chain_path(site.house.approvals, site.key.experiment_id), site.key.experiment_id)
+    entries = load_chain(chain_path(site.workspace.approvals, site.key.experiment_id), site.key.experiment_id)
     go, entry = find_go(entries, go_sha256)
-    site.standing.check_open(site.key, resume=go.resumes_sha256 is not None)
-    here = situation(site.house, site.standing, site.key, datetime.now(UTC))
+    site.evidence.check_open(site.key, resume=go.resumes_sha256 is not None)
+    here = situation(site.workspace, site.evidence, site.key, datetime.now(UTC))
     identity = check_usable(go, entry.signature, here)
     uses = load_uses(site.uses, site.key.experiment_id)
     check_unused(uses, go.sha256, site.held.root_id)
@@ -144,13 +148,13 @@ def authorise(site: Site, go_sha256: str) -> Approved:
 
 def check_inputs(site: Site) -> ArmPrompts:
     """Frozen prompts, registered model, disk space; nothing is built yet. Raises InputRefused and kin."""
-    experiment = site.standing.experiment
+    experiment = site.evidence.experiment
     rung = experiment.rung(site.key.thinking_budget_tokens)
-    prompts = load_prompts(site.house, experiment, site.key.phase)
-    check_model(site.house, experiment)
+    prompts = load_prompts(site.workspace, experiment, site.key.phase)
+    check_model(site.workspace, experiment)
     rows = experiment.records_per_arm * experiment.k(site.key.phase)
     need = rows * rung.thinking_budget_tokens * FREE_BYTES_A_TOKEN + (64 << 20)
-    for folder in (site.standing.root, site.scratch):
+    for folder in (site.evidence.root, site.scratch):
         free = shutil.disk_usage(folder).free
         if free < need:
             raise EnvironmentNotReady(
@@ -168,24 +172,24 @@ def start_engine(site: Site, prompts: ArmPrompts) -> Iterator[EngineProcess]:
 
     Raises RootBusy, naming the holder, where another engine of this host is on the device.
     """
-    experiment = site.standing.experiment
+    experiment = site.evidence.experiment
     request = build_request(
         experiment,
         experiment.rung(site.key.thinking_budget_tokens),
         site.key.phase,
         prompts=prompts.token_ids,
-        model=check_model(site.house, experiment),
+        model=check_model(site.workspace, experiment),
         samples_path=site.scratch / "samples.parquet",
-        engine_lock_path=site.house.engine_lock(experiment.engine),
+        engine_lock_path=site.workspace.engine_lock(experiment.engine),
     )
     run_id = site.held.lock.holder.flow_run_id
     with (
-        hold_lock(site.house.device_lock, f"engine of {site.key}", flow_run_id=run_id),
+        hold_lock(site.workspace.device_lock, f"engine of {site.key}", flow_run_id=run_id),
         EngineProcess.start(
             request,
-            command=site.house.engine_command(),
+            command=site.workspace.engine_command(),
             log_path=site.scratch / "engine.log",
-            inherited=site.house.environment,
+            inherited=site.workspace.environment,
         ) as engine,
     ):
         yield engine
@@ -193,9 +197,9 @@ def start_engine(site: Site, prompts: ArmPrompts) -> Iterator[EngineProcess]:
 
 def build(site: Site, engine: EngineProcess, prompts: ArmPrompts) -> Built:
     """Wait for the engine's facts and run every live gate on them. Raises EngineFailed, GateRefused."""
-    experiment = site.standing.experiment
+    experiment = site.evidence.experiment
     facts, reported = engine.wait_facts(BUILD_DEADLINE_S)
-    runtime = reported.model_copy(update={"environment": reported.environment | site.house.stand_in()})
+    runtime = reported.model_copy(update={"environment": reported.environment | site.workspace.stand_in()})
     gates = run_gates(
         experiment,
         experiment.rung(site.key.thinking_budget_tokens),
@@ -204,14 +208,14 @@ def build(site: Site, engine: EngineProcess, prompts: ArmPrompts) -> Built:
         prompts.rendered,
         frozen=prompts.frozen,
     )
-    site.standing.check_same_runtime(site.key, facts, runtime)
+    site.evidence.check_same_runtime(site.key, facts, runtime)
     return Built(facts, runtime, gates)
 
 
 def write_preflight(site: Site, approved: Approved, built: Built, prompts: ArmPrompts) -> Preflight:
     """Write the preflight, which uses the GO up. Checks the GO once more: building took time."""
-    standing, key = site.standing, site.key
-    experiment = standing.experiment
+    evidence, key = site.evidence, site.key
+    experiment = evidence.experiment
     authorise(site, approved.go.sha256)
     k = experiment.k(key.phase)
     run_seed = experiment.sampling.run_seed
@@ -220,10 +224,10 @@ def write_preflight(site: Site, approved: Approved, built: Built, prompts: ArmPr
         key=key,
         sequence=site.catalog.next_sequence,
         root_id=site.held.root_id,
-        binding=standing.binding,
+        binding=evidence.binding,
         go_sha256=approved.go.sha256,
         go_identity=approved.identity,
-        resumes=standing.interrupted_attempts(key),
+        resumes=evidence.interrupted_attempts(key),
         model=experiment.model,
         sampling=experiment.sampling,
         sampling_sent=sampling_parameters(experiment.sampling, experiment.thinking),
@@ -258,7 +262,7 @@ def generate(
     site: Site, engine: EngineProcess, built: Built, on_live: Callable[[LiveLine], None]
 ) -> GenerationResult:
     """Say generate and watch. Raises EngineFailed; then the phase stays preflight-only."""
-    experiment = site.standing.experiment
+    experiment = site.evidence.experiment
     rung = experiment.rung(site.key.thinking_budget_tokens)
     limit = experiment.records_per_arm * experiment.k(site.key.phase) * rung.thinking_budget_tokens
     stage1_tokens = 0

@@ -11,8 +11,8 @@ from typing import Any, Literal
 from fitladder.errors import BindingChanged, RootRefused
 from fitladder.evidence.audit_bundle import audit_bundle
 from fitladder.evidence.checkout_bundles import load_bundles
+from fitladder.evidence.load import check_one_binding, load_evidence
 from fitladder.evidence.outcomes import outcomes
-from fitladder.evidence.root_state import check_one_binding, survey
 from fitladder.ladder.authorise import NextPhase, next_phase
 from fitladder.ladder.outcome import interrupted, outcome_of
 from fitladder.ladder.walk import walk
@@ -25,7 +25,7 @@ from fitladder.records.preflight import Preflight
 from fitladder.records.registry import Registry
 from fitladder.registry.binding import bind
 from fitladder.store.verify_bundle import VerifiedBundle, VerifiedPreflight
-from fitladder.workspace import House
+from fitladder.workspace import Workspace
 
 __all__ = ["ExperimentStatus", "PhaseStatus", "experiment_status"]
 
@@ -66,7 +66,7 @@ class ExperimentStatus:
         )
 
 
-def experiment_status(house: House, registry: Registry, experiment_id: str) -> ExperimentStatus:
+def experiment_status(workspace: Workspace, registry: Registry, experiment_id: str) -> ExperimentStatus:
     """Re-verify and re-audit what is here. Raises as verification does: a broken bundle has no status.
 
     Raises RootRefused where the variable names a root that may not be used: another's, a link, relative.
@@ -74,21 +74,21 @@ def experiment_status(house: House, registry: Registry, experiment_id: str) -> E
     Raises BindingChanged where the bundles are foreign to the protocol or generation code that is here.
     """
     experiment = registry.experiment(experiment_id)
-    recorded = load_history(house.data, experiment_id)
+    recorded = load_history(workspace.data, experiment_id)
     if recorded is not None:
         history = [_recorded_outcome(experiment, phase.model_dump(mode="json")) for phase in recorded.phases]
         return _status(experiment, "registered history", history, {})
     try:
-        standing = survey(house, experiment_id)
+        evidence = load_evidence(workspace, experiment_id)
     except RootRefused:
-        if house.environment.get(experiment.artifacts.environment_override):
+        if workspace.environment.get(experiment.artifacts.environment_override):
             raise  # one is named, and may not be used
-        standing = None  # no root is named on this machine: a reader's laptop
-    if standing is not None and standing.begun:
-        gos = _gos((*standing.bundles, *standing.preflights))
-        status = _status(experiment, "root", standing.history, gos)
-        return replace(status, barred=_moved(standing.binding, standing.begun))
-    found = load_bundles(house.data, experiment)
+        evidence = None  # no root is named on this machine: a reader's laptop
+    if evidence is not None and evidence.begun:
+        gos = _gos((*evidence.bundles, *evidence.preflights))
+        status = _status(experiment, "root", evidence.history, gos)
+        return replace(status, barred=_moved(evidence.binding, evidence.begun))
+    found = load_bundles(workspace.data, experiment)
     if found is None:
         return _status(experiment, "nothing yet", (), {})
     audits = tuple(audit_bundle(bundle, experiment) for bundle in found.bundles)

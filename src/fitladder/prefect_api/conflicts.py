@@ -19,7 +19,7 @@ from fitladder.records.bundle_key import BundleKey
 from fitladder.records.experiment import Experiment
 from fitladder.registry.load import load_registry
 from fitladder.store.root import resolve_root
-from fitladder.workspace import House
+from fitladder.workspace import Workspace
 
 __all__ = [
     "Beside",
@@ -130,24 +130,24 @@ def _seen_from_afar(one: Beside) -> Beside:
     return Beside(one.disk, run, None, f"{says}; no receipt of it is here yet")
 
 
-def approval_conflicts(api: PrefectApi, house: House, status: ExperimentStatus) -> tuple[str, ...]:
+def approval_conflicts(api: PrefectApi, workspace: Workspace, status: ExperimentStatus) -> tuple[str, ...]:
     """`audit_approvals` for one experiment of `fitladder status`. Raises GoRefused on a broken chain."""
     experiment_id = status.experiment.experiment_id
     return audit_approvals(
-        load_chain(chain_path(house.approvals, experiment_id), experiment_id),
+        load_chain(chain_path(workspace.approvals, experiment_id), experiment_id),
         launches=[
             run for run in flow_runs(api, "launch") if run.parameters.get("experiment") == experiment_id
         ],
         phases=load_phase_runs(api, experiment_id),
         used=[phase.go_sha256 for phase in status.phases if phase.go_sha256],
-        is_whole=_root_here(house, status.experiment) is not None,
+        is_whole=_root_here(workspace, status.experiment) is not None,
     )
 
 
-def beside_status(api: PrefectApi, house: House, status: ExperimentStatus) -> tuple[Beside, ...]:
+def beside_status(api: PrefectApi, workspace: Workspace, status: ExperimentStatus) -> tuple[Beside, ...]:
     """`compare` for everything that `fitladder status` shows of an experiment."""
     experiment_id = status.experiment.experiment_id
-    root = _root_here(house, status.experiment)
+    root = _root_here(workspace, status.experiment)
     return compare(
         [OnDisk(phase.key, phase.state, phase.go_sha256) for phase in status.phases],
         load_phase_runs(api, experiment_id),
@@ -156,10 +156,10 @@ def beside_status(api: PrefectApi, house: House, status: ExperimentStatus) -> tu
     )
 
 
-def _root_here(house: House, experiment: Experiment) -> Path | None:
+def _root_here(workspace: Workspace, experiment: Experiment) -> Path | None:
     """Its path only: what lies in it was verified for the status that is shown."""
     try:
-        others = load_registry(house.params).experiments.values()
-        return resolve_root(experiment, house.environment, others=others)
+        others = load_registry(workspace.params).experiments.values()
+        return resolve_root(experiment, workspace.environment, others=others)
     except RootRefused:
         return None  # a reader's laptop: nobody here can hold it

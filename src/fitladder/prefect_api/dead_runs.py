@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from fitladder.errors import RootRefused
-from fitladder.evidence.root_state import Standing, survey
+from fitladder.evidence.load import Evidence, load_evidence
 from fitladder.files.lock import Holder
 from fitladder.phase.lock_holder import dead_holder, live_holder
 from fitladder.prefect_api.client import PrefectApi
 from fitladder.prefect_api.runs import FlowRun, flow_runs, set_state
 from fitladder.registry.load import load_registry
 from fitladder.store.root import resolve_root
-from fitladder.workspace import House
+from fitladder.workspace import Workspace
 
 __all__ = ["Closed", "close_dead_runs"]
 
@@ -33,7 +33,7 @@ class Closed:
     why: str
 
 
-def close_dead_runs(api: PrefectApi, house: House) -> tuple[Closed, ...]:
+def close_dead_runs(api: PrefectApi, workspace: Workspace) -> tuple[Closed, ...]:
     """Close every phase run of this host whose process is gone; whatever is not proved stays open.
 
     A run whose receipt stands is completed, any other crashed. Raises what reading a root raises.
@@ -41,7 +41,7 @@ def close_dead_runs(api: PrefectApi, house: House) -> tuple[Closed, ...]:
     open_runs = [run for flow in FLOWS for run in flow_runs(api, flow, state_types=UNFINISHED)]
     if not open_runs:
         return ()
-    proofs = _proofs(house, {run.parameters.get("experiment") for run in open_runs})
+    proofs = _proofs(workspace, {run.parameters.get("experiment") for run in open_runs})
     closed = [Closed(run, *proof) for run in open_runs if (proof := _proof(proofs, run))]
     for one in closed:
         state_type = "COMPLETED" if one.state_name == "Completed" else "CRASHED"
@@ -55,19 +55,19 @@ def _proof(proofs: Mapping[Any, tuple[str, str]], run: FlowRun) -> tuple[str, st
     return of_go if of_go and of_go[0] == "Completed" else of_process or of_go
 
 
-def _proofs(house: House, asked: set[Any]) -> Mapping[Any, tuple[str, str]]:
+def _proofs(workspace: Workspace, asked: set[Any]) -> Mapping[Any, tuple[str, str]]:
     """Flow-run id or GO -> how the run ended and why we know, of every root that nobody here works on."""
     found: dict[Any, tuple[str, str]] = {}
-    registered = load_registry(house.params).experiments
+    registered = load_registry(workspace.params).experiments
     for name, experiment in registered.items():
         try:
-            root = resolve_root(experiment, house.environment, others=registered.values())
+            root = resolve_root(experiment, workspace.environment, others=registered.values())
         except RootRefused:
             continue  # no root of this experiment is on this host
         if live_holder(root) is None:
             found |= _of_lock(dead_holder(root))
             if name in asked:
-                found |= _of_disk(survey(house, name))
+                found |= _of_disk(load_evidence(workspace, name))
     return found
 
 
@@ -77,9 +77,9 @@ def _of_lock(holder: Holder | None) -> dict[Any, tuple[str, str]]:
     return {holder.flow_run_id: ("Crashed", f"{holder} is gone")}
 
 
-def _of_disk(standing: Standing) -> dict[Any, tuple[str, str]]:
+def _of_disk(evidence: Evidence) -> dict[Any, tuple[str, str]]:
     begun = {
-        one.go_sha256: ("Crashed", f"{one.key}: preflight only, nobody generates") for one in standing.begun
+        one.go_sha256: ("Crashed", f"{one.key}: preflight only, nobody generates") for one in evidence.begun
     }
-    receipts = [bundle.receipt for bundle in standing.bundles]
+    receipts = [bundle.receipt for bundle in evidence.bundles]
     return begun | {one.go_sha256: ("Completed", f"{one.key}: its receipt stands") for one in receipts}

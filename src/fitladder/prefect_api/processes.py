@@ -20,7 +20,7 @@ from pathlib import Path
 
 from fitladder.errors import EnvironmentNotReady, UsageError
 from fitladder.prefect_api.client import PrefectApi
-from fitladder.workspace import DEVICE, QUEUE, House
+from fitladder.workspace import DEVICE, QUEUE, Workspace
 
 __all__ = [
     "PREFECT_VERSION",
@@ -174,18 +174,18 @@ def server_environment(inherited: Mapping[str, str], home: Path) -> dict[str, st
     return kept | SERVER_SETTINGS | {"PREFECT_HOME": str(home)}
 
 
-def worker_environment(house: House, api: PrefectApi, *, work_pool: str) -> dict[str, str]:
+def worker_environment(workspace: Workspace, api: PrefectApi, *, work_pool: str) -> dict[str, str]:
     """A worker of one pool on this host; deployments find checkout, queue and device through it."""
     settings = {
         "PREFECT_API_URL": api.url,
-        "FITLADDER_CHECKOUT": str(house.folder),
+        "FITLADDER_CHECKOUT": str(workspace.folder),
         "FITLADDER_WORK_POOL": work_pool,
-        QUEUE: house.queue,
-        DEVICE: house.device,
+        QUEUE: workspace.queue,
+        DEVICE: workspace.device,
     }
     if api.auth:
         settings["PREFECT_API_AUTH_STRING"] = api.auth
-    return {**WORKER_SETTINGS, **house.environment, **settings}
+    return {**WORKER_SETTINGS, **workspace.environment, **settings}
 
 
 def check_prefect() -> None:
@@ -203,13 +203,15 @@ def check_prefect() -> None:
         )
 
 
-def server_command(house: House, host: str, port: int) -> list[str]:
+def server_command(workspace: Workspace, host: str, port: int) -> list[str]:
     """Command line of the checkout's own server, by path: it runs where Prefect finds no settings file."""
-    program = house.folder / "flows/server.py"
+    program = workspace.folder / "flows/server.py"
     return [sys.executable, "-P", str(program), "--host", host, "--port", str(port)]
 
 
-def start_server(house: House, home: Path, port: int, *, host: str = "127.0.0.1") -> tuple[Child, PrefectApi]:
+def start_server(
+    workspace: Workspace, home: Path, port: int, *, host: str = "127.0.0.1"
+) -> tuple[Child, PrefectApi]:
     """Start a server; `wait_healthy` tells when it answers. Raises EnvironmentNotReady."""
     if not 1 <= port <= LAST_PORT:
         raise UsageError("port", got=port, need=f"1 to {LAST_PORT}")
@@ -226,11 +228,13 @@ def start_server(house: House, home: Path, port: int, *, host: str = "127.0.0.1"
                 do="name another one, or stop who uses it",
             ) from error
     check_prefect()
-    environment = server_environment(house.environment, home)
-    command = server_command(house, host, port)
+    environment = server_environment(workspace.environment, home)
+    command = server_command(workspace, host, port)
     child = start("Prefect server", command, environment, home / "server.log", home)
     reach = "127.0.0.1" if host == "0.0.0.0" else host
-    return child, PrefectApi(f"http://{reach}:{port}/api", house.environment.get("PREFECT_API_AUTH_STRING"))
+    return child, PrefectApi(
+        f"http://{reach}:{port}/api", workspace.environment.get("PREFECT_API_AUTH_STRING")
+    )
 
 
 def wait_healthy(child: Child, api: PrefectApi) -> None:
@@ -256,8 +260,8 @@ def worker_command(work_pool: str, queue: str, name: str, limit: int) -> list[st
 
 
 def start_worker(
-    house: House, work_pool: str, name: str, limit: int, environment: Mapping[str, str], *, log: Path
+    workspace: Workspace, work_pool: str, name: str, limit: int, environment: Mapping[str, str], *, log: Path
 ) -> Child:
     """A worker process; it is ready once the pool says so."""
-    command = worker_command(work_pool, house.queue, name, limit)
-    return start(f"worker {name}", command, environment, log, house.folder)
+    command = worker_command(work_pool, workspace.queue, name, limit)
+    return start(f"worker {name}", command, environment, log, workspace.folder)

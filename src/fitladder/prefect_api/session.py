@@ -34,7 +34,7 @@ from fitladder.prefect_api.processes import (
     worker_environment,
 )
 from fitladder.prefect_api.runs import FlowRun, flow_runs, set_state
-from fitladder.workspace import House
+from fitladder.workspace import Workspace
 
 __all__ = ["Session", "deploy", "open_session"]
 
@@ -56,20 +56,20 @@ class Session:
             child.check_alive()
 
 
-def deploy(house: House, api: PrefectApi, log: Path) -> None:
+def deploy(workspace: Workspace, api: PrefectApi, log: Path) -> None:
     """Tell the server about prefect.yaml. Raises EnvironmentNotReady with the command's last line.
 
     FITLADDER_CHECKOUT stays open in the deployments: each worker fills in its own.
     """
     environment = {
-        **{name: value for name, value in house.environment.items() if name != "FITLADDER_CHECKOUT"},
+        **{name: value for name, value in workspace.environment.items() if name != "FITLADDER_CHECKOUT"},
         "PREFECT_API_URL": api.url,
         "DO_NOT_TRACK": "1",
     }
     with log.open("ab") as stream:
         done = subprocess.run(
             [sys.executable, "-m", "prefect", "--no-prompt", "deploy", "--all"],
-            cwd=house.folder,
+            cwd=workspace.folder,
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=stream,
@@ -96,43 +96,43 @@ def close_left_runs(api: PrefectApi) -> tuple[FlowRun, ...]:
 
 @contextlib.contextmanager
 def open_session(
-    house: House, home: Path, *, port: int | None = None, tell: Callable[[str], None]
+    workspace: Workspace, home: Path, *, port: int | None = None, tell: Callable[[str], None]
 ) -> Iterator[Session]:
     """A session that is put away whatever happens. `tell` hears one line a step."""
     with contextlib.ExitStack() as stack:
         children: list[Child] = []
-        if house.environment.get("PREFECT_API_URL"):
-            api = api_from_environment(house.environment)
+        if workspace.environment.get("PREFECT_API_URL"):
+            api = api_from_environment(workspace.environment)
             api.read("/health", patience_s=5.0)
             tell(f"Prefect server at {api.url}, as PREFECT_API_URL says")
-            claim_queue(api, house.queue, house.folder)
-            for closed in close_dead_runs(api, house):
+            claim_queue(api, workspace.queue, workspace.folder)
+            for closed in close_dead_runs(api, workspace):
                 tell(f"closed {closed.run.flow} {closed.run.name}: {closed.state_name}: {closed.why}")
         else:
             home.mkdir(parents=True, exist_ok=True)
-            server, api = start_server(house, home, port or free_port())
+            server, api = start_server(workspace, home, port or free_port())
             stack.callback(server.end, END_PATIENCE_S)
             children.append(server)
             wait_healthy(server, api)
             tell(f"Prefect server at {api.ui_url}")
             for run in close_left_runs(api):
                 tell(f"closed {run.flow} {run.name}: {run.state_name} since an earlier session")
-        ensure_launches(api, house.queue)
-        ensure_device(api, house.queue, house.device)
+        ensure_launches(api, workspace.queue)
+        ensure_device(api, workspace.queue, workspace.device)
         if children:
-            empty_slot(api, house.slot)
+            empty_slot(api, workspace.slot)
         logs = home
         workers: list[Child] = []
         stack.callback(end_all, workers, END_PATIENCE_S)
         for pool, limit in ((CPU_POOL, 4), (GPU_POOL, 1)):
-            environment = worker_environment(house, api, work_pool=pool)
+            environment = worker_environment(workspace, api, work_pool=pool)
             environment.setdefault("PREFECT_HOME", str(home))
             worker = start_worker(
-                house, pool, f"rehearsal-{pool}", limit, environment, log=logs / f"{pool}.log"
+                workspace, pool, f"rehearsal-{pool}", limit, environment, log=logs / f"{pool}.log"
             )
             workers.append(worker)
         children += workers
-        deploy(house, api, logs / "deploy.log")
+        deploy(workspace, api, logs / "deploy.log")
         session = Session(api, tuple(children))
         _wait_ready(session)
         yield session

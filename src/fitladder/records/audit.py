@@ -118,7 +118,7 @@ def audit_rate(
     contacts: int, samples: int, must_be: Literal["below", "at_most"], threshold: Rate
 ) -> AuditedRate:
     """The rate, its 95 % Wilson interval, and whether it keeps to its threshold by integers."""
-    compare = threshold.is_above if must_be == "below" else threshold.is_at_least
+    compare = threshold.share_is_below if must_be == "below" else threshold.share_is_at_most
     low, high = _wilson95(contacts, samples) if samples else (None, None)
     return AuditedRate(
         contacts=contacts,

@@ -186,9 +186,9 @@ class Thresholds(Frozen):
     def are_kept(self, *, unresolved: int, answer_limit: int, loops: int, samples: int) -> bool:
         """The registered verdict over counts of samples, by integers; no sample keeps nothing."""
         return (
-            self.unresolved_rate_below.is_above(unresolved, samples)
-            and self.answer_limit_rate_below.is_above(answer_limit, samples)
-            and self.loop_rate_at_most.is_at_least(loops, samples)
+            self.unresolved_rate_below.share_is_below(unresolved, samples)
+            and self.answer_limit_rate_below.share_is_below(answer_limit, samples)
+            and self.loop_rate_at_most.share_is_at_most(loops, samples)
         )
 
 

@@ -16,7 +16,7 @@ from fitladder.canonical import canonical_sha256, sha256_bytes
 from fitladder.errors import BindingChanged
 from fitladder.records.binding import Binding, Moved
 from fitladder.records.experiment import Experiment
-from fitladder.registry.new_root import anew
+from fitladder.registry.restart_advice import restart_advice
 
 __all__ = [
     "PACKAGE",
@@ -156,7 +156,7 @@ def check_generation(recorded: Binding, now: Binding, *, where: str) -> None:
         got=first.old if first else recorded.generation_sha256,
         need=first.new if first else now.generation_sha256,
         do=f"bundles keep their binding (see `fitladder binding {now.experiment_id} --diff {where}`): "
-        f"check out the commit that they were made at, or {anew(now.experiment_id)}",
+        f"check out the commit that they were made at, or {restart_advice(now.experiment_id)}",
     )
 
 
@@ -172,5 +172,5 @@ def check_whole(recorded: Binding, now: Binding, *, where: str) -> None:
         got=now.binding_sha256,
         need=recorded.binding_sha256,
         do=f"nothing decides over two bindings: check out the commit of {where} "
-        f"(see `fitladder binding {now.experiment_id} --explain`), or {anew(now.experiment_id)}",
+        f"(see `fitladder binding {now.experiment_id} --explain`), or {restart_advice(now.experiment_id)}",
     )

@@ -29,7 +29,7 @@ from fitladder.report.compared import diagnostic_rows, phase_rows
 from fitladder.report.compose import compose
 from fitladder.report.facts import compared_facts, phase_facts, registered_facts
 from fitladder.report.history import history_path, history_phases, history_selection, load_history
-from fitladder.report.ladder_words import decisions, rung_reached, standing, verdict
+from fitladder.report.ladder_words import decisions, evidence, rung_reached, verdict
 from fitladder.report.log import load_log
 from fitladder.report.markdown import render_markdown
 from fitladder.report.narrative import load_narrative
@@ -79,7 +79,7 @@ def load_view(experiment_id: str, data_dir: Path, registry: Registry) -> Experim
     binding = " and ".join(bindings) or bind(experiment).binding_sha256
     return ExperimentView(
         experiment_id=experiment_id,
-        state=standing(experiment, selection),
+        state=evidence(experiment, selection),
         review=experiment.review,
         source="registered history" if history else "verified bundles",
         binding_sha256=binding,

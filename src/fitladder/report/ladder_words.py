@@ -9,7 +9,7 @@ from fitladder.ladder.authorise import NextPhase
 from fitladder.records.experiment import PHASES, Experiment
 from fitladder.report.view import Decision, PhaseView, Selection
 
-__all__ = ["Verdict", "decisions", "rung_reached", "standing", "verdict"]
+__all__ = ["Verdict", "decisions", "evidence", "rung_reached", "verdict"]
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def rung_reached(phases: tuple[PhaseView, ...]) -> str:
     return f"{begun[-1].label} ({begun[-1].state})" if begun else "none yet"
 
 
-def standing(experiment: Experiment, selection: Selection | None) -> str:
+def evidence(experiment: Experiment, selection: Selection | None) -> str:
     """`selected` or `terminal` once the ladder has ended, whatever params.yaml still says; else its state."""
     if selection is None:
         return experiment.state

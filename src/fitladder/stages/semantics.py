@@ -27,7 +27,7 @@ from fitladder.semantics.history import AnswerRow, EligibleHistory, IneligibleHi
 from fitladder.semantics.parse import Limits
 from fitladder.stages.selection import recomputed_history
 from fitladder.store.verify_root import VerifiedRoot
-from fitladder.workspace import House
+from fitladder.workspace import Workspace
 
 __all__ = ["make_semantics"]
 
@@ -93,7 +93,7 @@ def _analyse(
 
 def _decoder(experiment: Experiment, data_dir: Path) -> Callable[[Sequence[int]], str]:
     """Ids to text by the registered tokenizer. Raises InputRefused where its file is absent or another."""
-    folder = House(data_dir.parent, {}).model_folder(experiment.model)
+    folder = Workspace(data_dir.parent, {}).model_folder(experiment.model)
     return load_tokenizer(folder / "tokenizer.json", experiment.model.tokenizer_sha256).decode
 
 

@@ -44,13 +44,13 @@ def bundle_identity(preflight: Preflight) -> dict[str, Any]:
     return identity
 
 
-def check_resumable(standing: Preflight, now: Preflight) -> None:
-    """`now` may follow the interrupted `standing`. Raises BindingChanged with field, old and new value."""
-    old, new = bundle_identity(standing), bundle_identity(now)
+def check_resumable(evidence: Preflight, now: Preflight) -> None:
+    """`now` may follow the interrupted `evidence`. Raises BindingChanged with field, old and new value."""
+    old, new = bundle_identity(evidence), bundle_identity(now)
     for field in [*old, *(name for name in new if name not in old)]:
         if old.get(field) != new.get(field):
             raise BindingChanged(
-                f"{standing.key} cannot be resumed: {field} changed",
+                f"{evidence.key} cannot be resumed: {field} changed",
                 got=new.get(field, "nothing"),
                 need=old.get(field, "nothing"),
                 do="what was begun stays as it is; another setting is another experiment or rung",

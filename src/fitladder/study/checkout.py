@@ -13,13 +13,13 @@ from fitladder.files.lock import hold_lock
 from fitladder.study.bundle import STUDY, VerifiedStudy, verify_study
 from fitladder.study.process import cell_command
 from fitladder.study.run import StudyHost, run_study
-from fitladder.workspace import ENGINE_PYTHON, House
+from fitladder.workspace import ENGINE_PYTHON, Workspace
 
 __all__ = ["run_here", "study_host"]
 
 
 def study_host(
-    house: House,
+    workspace: Workspace,
     name: str,
     *,
     say: Callable[[str], None],
@@ -36,28 +36,28 @@ def study_host(
 
     Raises UsageError where no study of this name lies in the data folder.
     """
-    folder = house.data / "studies" / name
+    folder = workspace.data / "studies" / name
     if os.sep in name or not (folder / STUDY).is_file():
         raise UsageError("no such study", got=repr(name), need=f"a folder of {folder.parent} with a {STUDY}")
-    own = house.environment.get(ENGINE_PYTHON) or house.folder / ".venv-vllm" / "bin" / "python"
+    own = workspace.environment.get(ENGINE_PYTHON) or workspace.folder / ".venv-vllm" / "bin" / "python"
     python = Path(engine_python or own)
     return StudyHost(
         out=folder.absolute(),
-        work=house.folder / "runs" / "studies" / name,
+        work=workspace.folder / "runs" / "studies" / name,
         command=lambda: cell_command(python.absolute()),
-        models=(models or house.folder / "models").absolute(),
-        locks=house.folder / "locks",
+        models=(models or workspace.folder / "models").absolute(),
+        locks=workspace.folder / "locks",
         stop_after_s=stop_after_s,
         say=say,
     )
 
 
-def run_here(house: House, host: StudyHost) -> VerifiedStudy:
+def run_here(workspace: Workspace, host: StudyHost) -> VerifiedStudy:
     """Run what the study has left under the device's lock, then derive every figure again.
 
     Raises RootBusy naming the holder where an engine of this checkout is on the device.
     """
-    house.device_lock.parent.mkdir(parents=True, exist_ok=True)
-    with hold_lock(house.device_lock, f"study {host.out.name}"):
+    workspace.device_lock.parent.mkdir(parents=True, exist_ok=True)
+    with hold_lock(workspace.device_lock, f"study {host.out.name}"):
         run_study(host.out / STUDY, host)
     return verify_study(host.out)

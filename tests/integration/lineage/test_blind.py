@@ -43,7 +43,7 @@ print("looked")
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A checkout with two rejected probes in data/bundles, brought in without DVC."""
     base = tmp_path_factory.mktemp("blind")
     checkout = make.make_checkout(base / "checkout")
@@ -55,33 +55,33 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return checkout
 
 
-def _victims(house: Path) -> dict[str, Path]:
-    other = house / "data/bundles/another_experiment/receipt.json"
-    text = house / f"data/bundles/{ID}.txt"
-    tokenizer = house / "models/smollm2/tokenizer.json"
+def _victims(workspace: Path) -> dict[str, Path]:
+    other = workspace / "data/bundles/another_experiment/receipt.json"
+    text = workspace / f"data/bundles/{ID}.txt"
+    tokenizer = workspace / "models/smollm2/tokenizer.json"
     for path in (other, text, tokenizer):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("a word")
     return {
-        "hidden examples": house / f"data/inputs/{ID}/hidden.json",
-        "visible examples": house / f"data/inputs/{ID}/tasks.json",
-        "prompts": house / f"data/prompts/{ID}/base.json",
+        "hidden examples": workspace / f"data/inputs/{ID}/hidden.json",
+        "visible examples": workspace / f"data/inputs/{ID}/tasks.json",
+        "prompts": workspace / f"data/prompts/{ID}/base.json",
         "another experiment": other,
         "decoded text": text,
         "tokenizer": tokenizer,
     }
 
 
-def _try(house: Path, path: Path, door: str) -> tuple[int, str, str]:
-    own = house / f"data/audits/{ID}"
+def _try(workspace: Path, path: Path, door: str) -> tuple[int, str, str]:
+    own = workspace / f"data/audits/{ID}"
     code = SEALED.format(
-        data=str(house / "data"),
+        data=str(workspace / "data"),
         id=ID,
         own=str(own),
-        allowed=str(house / f"data/bundles/{ID}/think_384/probe/samples.parquet"),
+        allowed=str(workspace / f"data/bundles/{ID}/think_384/probe/samples.parquet"),
         door=door.format(path=str(path), own=str(own)),
     )
-    done = make.python(house, code)
+    done = make.python(workspace, code)
     for name in ("new", "l", "h", "m"):
         (own / name).unlink(missing_ok=True)
     return done.returncode, done.stdout, done.stderr
@@ -89,10 +89,10 @@ def _try(house: Path, path: Path, door: str) -> tuple[int, str, str]:
 
 @NEEDS_KERNEL
 @pytest.mark.parametrize("door", DOORS)
-def test_no_door_of_the_kernel_opens_to_hidden_examples(house: Path, door: str) -> None:
-    path = _victims(house)["hidden examples"]
+def test_no_door_of_the_kernel_opens_to_hidden_examples(workspace: Path, door: str) -> None:
+    path = _victims(workspace)["hidden examples"]
     before = path.read_bytes()
-    code, said, failed = _try(house, path, DOORS[door])
+    code, said, failed = _try(workspace, path, DOORS[door])
     assert "open for business" in said, failed
     assert "looked" not in said
     assert code != 0
@@ -100,19 +100,19 @@ def test_no_door_of_the_kernel_opens_to_hidden_examples(house: Path, door: str) 
 
 
 @NEEDS_KERNEL
-def test_nothing_but_tokens_receipts_and_code_is_readable(house: Path) -> None:
-    for what, path in _victims(house).items():
-        _, said, failed = _try(house, path, DOORS["C's open"])
+def test_nothing_but_tokens_receipts_and_code_is_readable(workspace: Path) -> None:
+    for what, path in _victims(workspace).items():
+        _, said, failed = _try(workspace, path, DOORS["C's open"])
         assert "open for business" in said, failed
         assert "looked" not in said, what
 
 
-def test_every_door_is_one_where_nothing_is_sealed(house: Path) -> None:
+def test_every_door_is_one_where_nothing_is_sealed(workspace: Path) -> None:
     """So that the refusals above are the seal's."""
-    path, own = _victims(house)["tokenizer"], house / f"data/audits/{ID}"
+    path, own = _victims(workspace)["tokenizer"], workspace / f"data/audits/{ID}"
     for name, door in DOORS.items():
         code = door.format(path=str(path), own=str(own)) + "\nprint('looked')\n"
-        done = make.python(house, code)
+        done = make.python(workspace, code)
         assert "looked" in done.stdout, f"{name}: {done.stderr}"
         for rest in ("l", "h", "m"):
             (own / rest).unlink(missing_ok=True)
@@ -131,10 +131,10 @@ def _look(path):
     "words", [("stage", "audit", ID), ("stage", "selection", ID), ("select", ID), ("audit", ID)]
 )
 def test_code_that_looks_inside_a_real_command_sees_nothing(
-    house: Path, tmp_path: Path, words: tuple[str, ...]
+    workspace: Path, tmp_path: Path, words: tuple[str, ...]
 ) -> None:
     """The audit's own code turned hostile: it opens hidden examples by C, where no Python hook can see it."""
-    checkout = Path(shutil.copytree(house, tmp_path / "checkout"))
+    checkout = Path(shutil.copytree(workspace, tmp_path / "checkout"))
     hidden = checkout / f"data/inputs/{ID}/hidden.json"
     module = checkout / "src/fitladder/evidence/checkout_bundles.py"
     spy = (
@@ -150,9 +150,9 @@ def test_code_that_looks_inside_a_real_command_sees_nothing(
         assert re.search(r"content-blind by the kernel \(Landlock ABI \d+\)", done.stdout)
 
 
-def test_the_seal_is_said_and_changes_no_byte(house: Path) -> None:
+def test_the_seal_is_said_and_changes_no_byte(workspace: Path) -> None:
     """What is recorded is the same on a kernel without the seal; the seal is printed, never recorded."""
-    made = {path: path.read_bytes() for path in (house / "data").rglob("*") if path.is_file()}
+    made = {path: path.read_bytes() for path in (workspace / "data").rglob("*") if path.is_file()}
     code = (
         "import fitladder.sandbox.content_blind as blind, sys\n"
         "blind.landlock_abi = lambda: 0\n"
@@ -161,30 +161,30 @@ def test_the_seal_is_said_and_changes_no_byte(house: Path) -> None:
         "main()\n"
     )
     for stage in ("audit", "selection"):
-        done = make.python(house, code.format(stage=stage, id=ID))
+        done = make.python(workspace, code.format(stage=stage, id=ID))
         assert done.returncode == 0, done.stderr
         assert "alone: this kernel has no Landlock" in done.stdout
-    assert {path: path.read_bytes() for path in (house / "data").rglob("*") if path.is_file()} == made
+    assert {path: path.read_bytes() for path in (workspace / "data").rglob("*") if path.is_file()} == made
 
 
 @NEEDS_KERNEL
-def test_a_seal_that_comes_too_late_is_refused(house: Path) -> None:
+def test_a_seal_that_comes_too_late_is_refused(workspace: Path) -> None:
     code = (
         "import threading, time\nthreading.Thread(target=time.sleep, args=(5,), daemon=True).start()\n"
         "from pathlib import Path\nfrom fitladder.sandbox.content_blind import seal_process\n"
-        f"seal_process(Path({str(house / 'data')!r}), {ID!r})\n"
+        f"seal_process(Path({str(workspace / 'data')!r}), {ID!r})\n"
     )
-    done = make.python(house, code)
+    done = make.python(workspace, code)
     assert "a seal comes too late: got 2 threads, need one" in done.stderr
 
 
 @NEEDS_KERNEL
-def test_data_among_the_programs_is_refused(house: Path) -> None:
+def test_data_among_the_programs_is_refused(workspace: Path) -> None:
     code = (
         "from pathlib import Path\nimport fitladder.sandbox.content_blind as blind\n"
-        f"blind.SYSTEM = ({str(house.parent)!r},)\n"
-        f"blind.seal_process(Path({str(house / 'data')!r}), {ID!r})\n"
+        f"blind.SYSTEM = ({str(workspace.parent)!r},)\n"
+        f"blind.seal_process(Path({str(workspace / 'data')!r}), {ID!r})\n"
     )
-    done = make.python(house, code)
+    done = make.python(workspace, code)
     assert "lies among the programs of this machine" in done.stderr
     assert ContentSealed.__name__ in done.stderr

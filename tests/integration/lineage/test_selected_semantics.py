@@ -61,7 +61,7 @@ def opened(hooked: None, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Path:
+def workspace(tmp_path: Path) -> Path:
     """Registered inputs, and a byte tokenizer in the place of the model's, registered by its SHA-256."""
     alphabet = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
     inner = tokenizers.Tokenizer(
@@ -85,10 +85,10 @@ def house(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def answers(house: Path, record_id: str) -> list[str]:
+def answers(workspace: Path, record_id: str) -> list[str]:
     """Four answers of a record: a wrong program, none, the right or a wrong one, none. JUNK has none."""
     task, arm = record_id.split("::")
-    folder = house / "data" / "inputs" / make.ID
+    folder = workspace / "data" / "inputs" / make.ID
     wrong = f"PROGRAM: {format_calls(('ADD1',))}"
     if task == JUNK:
         return ["no line here"] * 4
@@ -102,15 +102,15 @@ def answers(house: Path, record_id: str) -> list[str]:
     return [wrong, "no line here", f"PROGRAM: {format_calls(calls.split())}", "no line here"]
 
 
-def answered(house: Path) -> Any:
+def answered(workspace: Path) -> Any:
     """Rows that all close by themselves; the third sample of the base arm starts its answer again."""
-    tokenizer = tokenizers.Tokenizer.from_file(str(house / "models/smollm2-135m-instruct/tokenizer.json"))
-    marker = make.registered(house).thinking.close_marker_token_ids
+    tokenizer = tokenizers.Tokenizer.from_file(str(workspace / "models/smollm2-135m-instruct/tokenizer.json"))
+    marker = make.registered(workspace).thinking.close_marker_token_ids
 
     def rows(of: Any, *, seed: int = 0) -> list[SampleRow]:
         made, run_seed, budget = [], of.sampling.run_seed, of.key.thinking_budget_tokens
         for number, prompt in enumerate(of.prompts):
-            for index, text in enumerate(answers(house, prompt.record_id)[: of.k]):
+            for index, text in enumerate(answers(workspace, prompt.record_id)[: of.k]):
                 thinking = np.random.default_rng([seed, number, index]).integers(10, 200, 60)
                 ids = tokenizer.encode(text).ids
                 again = of.key.phase == "base" and index == 2
@@ -145,12 +145,12 @@ def answered(house: Path) -> Any:
     return rows
 
 
-def decided(house: Path, done: Any) -> tuple[Registry, Path, dict[str, Any]]:
+def decided(workspace: Path, done: Any) -> tuple[Registry, Path, dict[str, Any]]:
     """Bundles in their place, audited, and the ladder's decision over them."""
-    data = house / "data"
-    root = make.make_root(house, house / "root", done)
+    data = workspace / "data"
+    root = make.make_root(workspace, workspace / "root", done)
     shutil.copytree(root, bundles_folder(data, make.ID), ignore=shutil.ignore_patterns(".*"))
-    registry = load_registry(house / "params.yaml")
+    registry = load_registry(workspace / "params.yaml")
     make_audit(registry, make.ID, data)
     make_selection(registry, make.ID, data)
     return registry, data, read_json(data / "selection" / f"{make.ID}.json")
@@ -181,9 +181,9 @@ def refuses_every_edit(registry: Registry, data: Path) -> None:
         path.write_bytes(kept)
 
 
-def test_answers_of_a_selected_matrix_are_graded_after_the_choice_is_frozen(house, opened, monkeypatch):
-    monkeypatch.setattr(bundle_factory, "rows", answered(house))
-    registry, data, selection = decided(house, SELECTED)
+def test_answers_of_a_selected_matrix_are_graded_after_the_choice_is_frozen(workspace, opened, monkeypatch):
+    monkeypatch.setattr(bundle_factory, "rows", answered(workspace))
+    registry, data, selection = decided(workspace, SELECTED)
     assert (selection["pass"], selection["selected"]) == (True, 384)
 
     opened.clear()
@@ -221,8 +221,8 @@ def test_answers_of_a_selected_matrix_are_graded_after_the_choice_is_frozen(hous
     refuses_every_edit(registry, data)
 
 
-def test_a_ladder_that_ends_rejected_opens_neither_tokenizer_nor_sealed_file(house, opened):
-    registry, data, selection = decided(house, make.WHOLE_LADDER)
+def test_a_ladder_that_ends_rejected_opens_neither_tokenizer_nor_sealed_file(workspace, opened):
+    registry, data, selection = decided(workspace, make.WHOLE_LADDER)
     assert (selection["pass"], selection["selected"]) == (False, None)
 
     opened.clear()

@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 import pytest
-from scripted.house import EXPERIMENT, ScriptedHouse, approve, key_of, make_house, run_whole_phase
+from scripted.workspace import EXPERIMENT, ScriptedHouse, approve, key_of, make_house, run_whole_phase
 
 from fitladder.cli import main as cli
 
@@ -57,7 +57,7 @@ def _house_of_two(folder: Path) -> ScriptedHouse:
     """One experiment with a complete probe, and another that never began; to be registered."""
     made = make_house(folder / "checkout")
     probe = key_of("probe", 64)
-    run_whole_phase(made.house(), probe, approve(made.house(), probe))
+    run_whole_phase(made.workspace(), probe, approve(made.workspace(), probe))
     other = {**made.section, "artifacts": {**made.section["artifacts"], "environment_override": "OTHER_ROOT"}}
     made.document["experiments"]["other_experiment"] = other
     return made

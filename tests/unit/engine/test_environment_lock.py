@@ -6,7 +6,7 @@ import pytest
 
 from fitladder.engine.environment_lock import audit_lock, engine_lock, parse_pins
 from fitladder.registry.load import load_registry
-from fitladder.workspace import House
+from fitladder.workspace import Workspace
 
 ROOT = Path(__file__).parents[3]
 
@@ -21,9 +21,9 @@ def test_a_lock_for_each_kind_of_engine(tmp_path, backend, name):
 
 
 def test_the_house_names_the_lock_of_the_registered_engine():
-    house, registry = House(ROOT, {}), load_registry(ROOT / "params.yaml")
+    workspace, registry = Workspace(ROOT, {}), load_registry(ROOT / "params.yaml")
     names = {
-        name: house.engine_lock(registry.experiment(name).engine).name
+        name: workspace.engine_lock(registry.experiment(name).engine).name
         for name in ("qwen35_4b_verified_macro_exact_cudagraph_rerun", "smollm2_135m_cpu_rehearsal")
     }
     assert list(names.values()) == ["engine-gpu.txt", "engine-cpu.txt"]

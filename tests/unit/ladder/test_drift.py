@@ -96,7 +96,7 @@ def test_case_22_place_and_verbosity_do_not_block(facts: EngineFacts, runtime: R
 
 def test_case_13_c_a_pool_measured_anew_is_no_drift(facts: EngineFacts, runtime: RuntimeFacts) -> None:
     """The gates judge each start's pool; 997,888 and 996,864 tokens were both seen on one host."""
-    anew = facts.model_copy(
+    restart_advice = facts.model_copy(
         update={
             "kv_cache_size_tokens": 997_888,
             "num_blocks": 1_949,
@@ -105,7 +105,7 @@ def test_case_13_c_a_pool_measured_anew_is_no_drift(facts: EngineFacts, runtime:
             "resolved_args": {**facts.resolved_args, "cache_config.num_gpu_blocks": 1_949},
         }
     )
-    check_no_drift(rung_identity(facts, runtime), rung_identity(anew, runtime), where="x")
+    check_no_drift(rung_identity(facts, runtime), rung_identity(restart_advice, runtime), where="x")
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from scripted.house import (
+from scripted.workspace import (
     EXPERIMENT,
     ROOT,
     ScriptedHouse,
@@ -24,9 +24,9 @@ from fitladder.approval.signature import sign
 from fitladder.canonical import canonical_sha256
 from fitladder.errors import BindingChanged, GoRefused, LadderRefused, RootBusy
 from fitladder.evidence import root_state as standing_module
-from fitladder.evidence.root_state import Standing, survey
+from fitladder.evidence.load import Evidence, load_evidence
 from fitladder.phase import run
-from fitladder.phase.ask import close_overdue, decide, hand_over, open_ask
+from fitladder.phase.ask import close_overdue, decide, open_ask, record_handoff
 from fitladder.phase.dispatch import check_ready, window_go
 from fitladder.phase.expectation import expected_geometry, expected_speed, fit_line
 from fitladder.phase.plan import plan_phase, render_plan
@@ -36,7 +36,7 @@ from fitladder.records.binding import Binding
 from fitladder.records.experiment import Experiment
 from fitladder.registry.binding import bind
 from fitladder.registry.load import load_registry
-from fitladder.workspace import House
+from fitladder.workspace import Workspace
 
 PROBE = key_of("probe", 64)
 
@@ -51,15 +51,17 @@ def made(tmp_path: Path) -> ScriptedHouse:
 
 
 def kinds(made: ScriptedHouse) -> list[str]:
-    return [entry.kind for entry in load_chain(chain_path(made.house().approvals, EXPERIMENT), EXPERIMENT)]
+    return [
+        entry.kind for entry in load_chain(chain_path(made.workspace().approvals, EXPERIMENT), EXPERIMENT)
+    ]
 
 
 def test_case_23_asking_and_answering_again_changes_nothing(made: ScriptedHouse) -> None:
-    house = made.house()
-    ask = ask_for(house, PROBE)
-    assert ask_for(house, PROBE) == ask
-    first = decide(house, ask, filled(ask), now())
-    assert decide(house, ask, filled(ask, verdict="NO-GO"), now()) == first
+    workspace = made.workspace()
+    ask = ask_for(workspace, PROBE)
+    assert ask_for(workspace, PROBE) == ask
+    first = decide(workspace, ask, filled(ask), now())
+    assert decide(workspace, ask, filled(ask, verdict="NO-GO"), now()) == first
     assert kinds(made) == ["asked", "go"]
 
 
@@ -81,54 +83,54 @@ def test_case_23_asking_and_answering_again_changes_nothing(made: ScriptedHouse)
     ],
 )
 def test_every_answer_is_recorded_as_what_it_is(made: ScriptedHouse, changes, kind, reason) -> None:
-    ask = ask_for(made.house(), PROBE)
-    entry = decide(made.house(), ask, filled(ask, **changes), now())
+    ask = ask_for(made.workspace(), PROBE)
+    entry = decide(made.workspace(), ask, filled(ask, **changes), now())
     assert entry.kind == kind
     assert reason is None or reason in entry.statement["reason"]
     if kind == "go":
         assert entry.parsed().reviewer == "jan"
         return
     with pytest.raises(GoRefused, match="was not allowed"):
-        check_ready(made.house(), ask, "gpu", now())
+        check_ready(made.workspace(), ask, "gpu", now())
 
 
 def test_an_empty_form_of_an_automation_is_refused(made: ScriptedHouse) -> None:
-    ask = ask_for(made.house(), PROBE)
-    assert decide(made.house(), ask, {}, now()).kind == "refused"
+    ask = ask_for(made.workspace(), PROBE)
+    assert decide(made.workspace(), ask, {}, now()).kind == "refused"
 
 
 def test_an_answer_whose_window_is_over_is_expired(made: ScriptedHouse) -> None:
-    ask = ask_for(made.house(), PROBE)
+    ask = ask_for(made.workspace(), PROBE)
     soon = (now() + timedelta(seconds=60)).strftime("%Y-%m-%dT%H:%M:%SZ")
     late = now() + timedelta(seconds=61)
-    assert decide(made.house(), ask, filled(ask, expires=soon), late).kind == "expired"
+    assert decide(made.workspace(), ask, filled(ask, expires=soon), late).kind == "expired"
 
 
 def test_a_go_that_expires_before_it_is_dispatched_is_refused(made: ScriptedHouse) -> None:
-    ask = ask_for(made.house(), PROBE)
+    ask = ask_for(made.workspace(), PROBE)
     soon = (now() + timedelta(seconds=60)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    decide(made.house(), ask, filled(ask, expires=soon), now())
+    decide(made.workspace(), ask, filled(ask, expires=soon), now())
     with pytest.raises(GoRefused, match="has expired"):
-        check_ready(made.house(), ask, "gpu", now() + timedelta(seconds=62))
+        check_ready(made.workspace(), ask, "gpu", now() + timedelta(seconds=62))
 
 
 def test_an_ask_that_nobody_answers_is_closed_once_and_a_late_answer_changes_nothing(
     made: ScriptedHouse,
 ) -> None:
-    ask = ask_for(made.house(), PROBE, wait_s=60)
+    ask = ask_for(made.workspace(), PROBE, wait_s=60)
     later = now() + timedelta(seconds=65)
-    assert close_overdue(made.house(), EXPERIMENT, now()) == ()
-    assert close_overdue(made.house(), EXPERIMENT, later) == (ask,)
-    assert close_overdue(made.house(), EXPERIMENT, later) == ()
-    assert decide(made.house(), ask, filled(ask), later).kind == "timed_out"
+    assert close_overdue(made.workspace(), EXPERIMENT, now()) == ()
+    assert close_overdue(made.workspace(), EXPERIMENT, later) == (ask,)
+    assert close_overdue(made.workspace(), EXPERIMENT, later) == ()
+    assert decide(made.workspace(), ask, filled(ask), later).kind == "timed_out"
     assert kinds(made) == ["asked", "timed_out"]
 
 
 def test_params_changed_between_ask_and_answer_are_refused(made: ScriptedHouse) -> None:
-    ask = ask_for(made.house(), PROBE)
+    ask = ask_for(made.workspace(), PROBE)
     made.section["sampling"]["top_k"] = 21
     made.register()
-    entry = decide(made.house(), ask, filled(ask), now())
+    entry = decide(made.workspace(), ask, filled(ask), now())
     assert entry.kind == "refused"
     assert ask.binding_sha256 in entry.statement["reason"]
 
@@ -136,41 +138,41 @@ def test_params_changed_between_ask_and_answer_are_refused(made: ScriptedHouse) 
 def test_a_signed_go_counts_and_an_unsigned_one_does_not(tmp_path: Path) -> None:
     private, public = make_key(tmp_path, "jan")
     made = make_house(tmp_path / "checkout", _reviewers=[{"name": "jan", "ssh_public_key": public}])
-    ask = ask_for(made.house(), PROBE)
+    ask = ask_for(made.workspace(), PROBE)
     statement, _ = go_of(ask, filled(ask))
-    signed = decide(made.house(), ask, filled(ask, signature=sign(statement, private)), now())
+    signed = decide(made.workspace(), ask, filled(ask, signature=sign(statement, private)), now())
     assert (signed.kind, signed.identity) == ("go", "signed")
-    receipt = run_whole_phase(made.house(), PROBE, signed.parsed().sha256)
+    receipt = run_whole_phase(made.workspace(), PROBE, signed.parsed().sha256)
     assert receipt.go_identity == "signed"
-    base = ask_for(made.house(), key_of("base", 64), "ask-2")
-    assert decide(made.house(), base, filled(base), now()).kind == "refused"
+    base = ask_for(made.workspace(), key_of("base", 64), "ask-2")
+    assert decide(made.workspace(), base, filled(base), now()).kind == "refused"
 
 
 @pytest.mark.parametrize("owner_first", [True, False])
 def test_go_and_handoff_in_either_order(tmp_path: Path, owner_first) -> None:
     made = make_house(tmp_path / "checkout", _gpu_owners={"gpu": "olga"})
-    house, ask = made.house(), ask_for(made.house(), PROBE)
+    workspace, ask = made.workspace(), ask_for(made.workspace(), PROBE)
     form = {"hands_over": True, "owner": "olga", "expires": "2199-01-01T00:00:00Z", "signature": ""}
     steps = [
-        lambda: hand_over(house, ask, "gpu", form, now()),
-        lambda: decide(house, ask, filled(ask), now()),
+        lambda: record_handoff(workspace, ask, "gpu", form, now()),
+        lambda: decide(workspace, ask, filled(ask), now()),
     ]
     first, second = steps if owner_first else reversed(steps)
     first()
-    assert check_ready(house, ask, "gpu", now()).waits_for == (
+    assert check_ready(workspace, ask, "gpu", now()).waits_for == (
         f"the reviewer's answer to {PROBE}" if owner_first else "the hand-off of gpu by olga"
     )
     second()
-    ready = check_ready(house, ask, "gpu", now())
+    ready = check_ready(workspace, ask, "gpu", now())
     assert ready.waits_for is None
-    assert run_whole_phase(house, PROBE, ready.parameters["go_sha256"]).rows == 4
+    assert run_whole_phase(workspace, PROBE, ready.parameters["go_sha256"]).rows == 4
 
 
 def test_without_the_handoff_the_gpu_host_refuses_too(tmp_path: Path) -> None:
     made = make_house(tmp_path / "checkout", _gpu_owners={"gpu": "olga"})
-    go = approve(made.house(), PROBE)
+    go = approve(made.workspace(), PROBE)
     with pytest.raises(GoRefused, match="was not handed over"):
-        run_whole_phase(made.house(), PROBE, go)
+        run_whole_phase(made.workspace(), PROBE, go)
     assert made.generated() == []
 
 
@@ -180,41 +182,41 @@ def test_without_the_handoff_the_gpu_host_refuses_too(tmp_path: Path) -> None:
 )
 def test_a_handoff_that_is_none_is_refused_and_not_recorded(tmp_path: Path, changes) -> None:
     made = make_house(tmp_path / "checkout", _gpu_owners={"gpu": "olga"})
-    ask = ask_for(made.house(), PROBE)
+    ask = ask_for(made.workspace(), PROBE)
     form = {"hands_over": True, "owner": "olga", "expires": "2199-01-01T00:00:00Z", "signature": ""}
     with pytest.raises(GoRefused):
-        hand_over(made.house(), ask, "gpu", form | changes, now())
+        record_handoff(made.workspace(), ask, "gpu", form | changes, now())
     assert kinds(made) == ["asked"]
 
 
 def test_another_host_adopts_the_chain_that_came_with_the_run(made: ScriptedHouse, tmp_path: Path) -> None:
-    ask = ask_for(made.house(), PROBE)
-    decide(made.house(), ask, filled(ask), now())
-    ready = check_ready(made.house(), ask, "gpu", now())
+    ask = ask_for(made.workspace(), PROBE)
+    decide(made.workspace(), ask, filled(ask), now())
+    ready = check_ready(made.workspace(), ask, "gpu", now())
     host = make_house(tmp_path / "gpu-host")
     with pytest.raises(GoRefused, match="no such GO"):
-        run_whole_phase(host.house(), PROBE, ready.parameters["go_sha256"])
-    adopt(host.house(), EXPERIMENT, ready.parameters["approvals"])
-    assert run_whole_phase(host.house(), PROBE, ready.parameters["go_sha256"]).rows == 4
+        run_whole_phase(host.workspace(), PROBE, ready.parameters["go_sha256"])
+    adopt(host.workspace(), EXPERIMENT, ready.parameters["approvals"])
+    assert run_whole_phase(host.workspace(), PROBE, ready.parameters["go_sha256"]).rows == 4
 
 
 def test_the_window_takes_only_what_allows_it_and_only_once(made: ScriptedHouse) -> None:
-    ask = ask_for(made.house(), PROBE)
-    decide(made.house(), ask, filled(ask), now())
-    assert window_go(made.house(), EXPERIMENT, "gpu", now()) is None
-    again = ask_for(made.house(), PROBE, "ask-2", again=True)
-    entry = decide(made.house(), again, filled(again, allows_window=True), now())
-    go = window_go(made.house(), EXPERIMENT, "gpu", now())
+    ask = ask_for(made.workspace(), PROBE)
+    decide(made.workspace(), ask, filled(ask), now())
+    assert window_go(made.workspace(), EXPERIMENT, "gpu", now()) is None
+    again = ask_for(made.workspace(), PROBE, "ask-2", again=True)
+    entry = decide(made.workspace(), again, filled(again, allows_window=True), now())
+    go = window_go(made.workspace(), EXPERIMENT, "gpu", now())
     assert go is not None
     assert go.sha256 == entry.parsed().sha256
-    assert check_ready(made.house(), again, "gpu", now()).parameters["run_now"] is False
-    run_whole_phase(made.house(), PROBE, go.sha256)
-    assert window_go(made.house(), EXPERIMENT, "gpu", now()) is None
+    assert check_ready(made.workspace(), again, "gpu", now()).parameters["run_now"] is False
+    run_whole_phase(made.workspace(), PROBE, go.sha256)
+    assert window_go(made.workspace(), EXPERIMENT, "gpu", now()) is None
 
 
 def test_the_plan_says_what_a_reviewer_has_to_know(made: ScriptedHouse) -> None:
-    ask = ask_for(made.house(), PROBE)
-    text = render_plan(plan_phase(made.house(), ask, "gpu"))
+    ask = ask_for(made.workspace(), PROBE)
+    text = render_plan(plan_phase(made.workspace(), ask, "gpu"))
     assert ask.binding_sha256 in text
     for part in (
         "rosa",
@@ -229,15 +231,15 @@ def test_the_plan_says_what_a_reviewer_has_to_know(made: ScriptedHouse) -> None:
 
 
 def test_an_overcommitted_width_is_said_in_one_line(made: ScriptedHouse) -> None:
-    standing = survey(made.house(), EXPERIMENT)
-    geometry = expected_geometry(made.house(), standing)
+    evidence = load_evidence(made.workspace(), EXPERIMENT)
+    geometry = expected_geometry(made.workspace(), evidence)
     assert geometry is not None
-    rung = standing.experiment.rungs[0]
-    assert fit_line(standing.experiment, rung, geometry, 12) == "12 sequences need 2.0x the pool; 6 fit"
+    rung = evidence.experiment.rungs[0]
+    assert fit_line(evidence.experiment, rung, geometry, 12) == "12 sequences need 2.0x the pool; 6 fit"
 
 
 def test_the_forms_schema_carries_the_ask_and_holds_the_hash_as_a_pattern(made: ScriptedHouse) -> None:
-    ask = ask_for(made.house(), PROBE)
+    ask = ask_for(made.workspace(), PROBE)
     schema = decision_form(ask, "2199-01-01T00:00:00Z").model_json_schema()
     assert ask_of_schema(schema) == ask
     binding = schema["properties"]["binding_sha256"]
@@ -248,14 +250,14 @@ def test_the_forms_schema_carries_the_ask_and_holds_the_hash_as_a_pattern(made: 
 
 
 def test_a_follow_up_on_a_gpu_is_planned_with_what_its_predecessor_recorded(tmp_path: Path) -> None:
-    here = House(ROOT, {"NEXT_ROOT": str(tmp_path / "next")})
+    here = Workspace(ROOT, {"NEXT_ROOT": str(tmp_path / "next")})
     registry = load_registry(here.params)
     before = registry.experiment("qwen35_4b_verified_macro_exact_cudagraph_rerun")
     experiment = before.model_copy(
         update={"experiment_id": "some_follow_up", "predecessor": before.experiment_id, "kv_rule": "both"}
     )
-    standing = Standing(registry, experiment, bind(before), tmp_path / "next", (), (), (), ())
-    geometry = expected_geometry(here, standing)
+    evidence = Evidence(registry, experiment, bind(before), tmp_path / "next", (), (), (), ())
+    geometry = expected_geometry(here, evidence)
     assert geometry is not None
     assert (geometry.block_size_tokens, geometry.kv_cache_size_tokens) == (528, 997888)
     assert before.experiment_id in geometry.source
@@ -263,10 +265,10 @@ def test_a_follow_up_on_a_gpu_is_planned_with_what_its_predecessor_recorded(tmp_
     # Planned with the registered longest prompt of both arms: ceil(50,726 / 528) = 97 blocks a sequence.
     assert line.startswith("19 sequences fit: 973,104 of 997,888 tokens (margin 24,784)")
     assert "told by the live gate" in line
-    speed = expected_speed(here, standing, 49152)
+    speed = expected_speed(here, evidence, 49152)
     assert speed is not None
     assert round(speed, 3) == 491.396
-    stranger = dataclasses.replace(standing, experiment=experiment.model_copy(update={"predecessor": None}))
+    stranger = dataclasses.replace(evidence, experiment=experiment.model_copy(update={"predecessor": None}))
     assert expected_geometry(here, stranger) is None
     assert expected_speed(here, stranger, 49152) is None
 
@@ -281,52 +283,54 @@ def _bind_moved(experiment: Experiment) -> Binding:
 def test_after_decision_code_moved_nothing_is_asked_for_that_no_selection_could_count(
     made: ScriptedHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    house, base = made.house(), key_of("base", 64)
-    run_whole_phase(house, PROBE, approve(house, PROBE))
-    asked = ask_for(house, base, "ask-2")
+    workspace, base = made.workspace(), key_of("base", 64)
+    run_whole_phase(workspace, PROBE, approve(workspace, PROBE))
+    asked = ask_for(workspace, base, "ask-2")
     monkeypatch.setattr(standing_module, "bind", _bind_moved)
-    standing = survey(house, EXPERIMENT)  # what stands is still read: decision code made none of it
-    assert standing.next.key == base
+    evidence = load_evidence(
+        workspace, EXPERIMENT
+    )  # what stands is still read: decision code made none of it
+    assert evidence.next.key == base
     with pytest.raises(BindingChanged) as refusal:
-        ask_for(house, base, "ask-3")
+        ask_for(workspace, base, "ask-3")
     line = str(refusal.value)
-    assert standing.binding.binding_sha256 in line
-    assert standing.begun[0].binding.binding_sha256 in line
+    assert evidence.binding.binding_sha256 in line
+    assert evidence.begun[0].binding.binding_sha256 in line
     assert "decision_code.ladder/select.py" in line
     assert f"fitladder new NAME --from {EXPERIMENT}" in line
-    status = experiment_status(house, standing.registry, EXPERIMENT)
+    status = experiment_status(workspace, evidence.registry, EXPERIMENT)
     assert (status.next_command, status.barred) == (None, line)
-    assert decide(house, asked, filled(asked), now()).kind == "refused"
+    assert decide(workspace, asked, filled(asked), now()).kind == "refused"
     assert kinds(made) == ["asked", "go", "asked", "refused"]
     assert made.generated() == ["probe@64"]
 
 
 def test_two_launches_of_one_phase_wait_and_only_one_takes_a_go(made: ScriptedHouse) -> None:
-    house = made.house()
-    one, two = ask_for(house, PROBE, "ask-1"), ask_for(house, PROBE, "ask-2")
-    first = decide(house, one, filled(one), now())
-    second = decide(house, two, filled(two), now())
+    workspace = made.workspace()
+    one, two = ask_for(workspace, PROBE, "ask-1"), ask_for(workspace, PROBE, "ask-2")
+    first = decide(workspace, one, filled(one), now())
+    second = decide(workspace, two, filled(two), now())
     assert (first.kind, second.kind) == ("go", "refused")
     assert first.parsed().sha256 in second.statement["reason"]
     with pytest.raises(GoRefused, match="was not allowed"):
-        check_ready(house, two, "gpu", now())
+        check_ready(workspace, two, "gpu", now())
     with pytest.raises(GoRefused, match=r"an unused GO .* stands already.*--again"):
-        ask_for(house, PROBE, "ask-3")
+        ask_for(workspace, PROBE, "ask-3")
     assert kinds(made) == ["asked", "asked", "go", "refused"]
     later = now() + timedelta(days=70_000)  # the first GO is over: nothing is in the way any more
-    open_ask(house, PROBE, ask_id="ask-4", requester="rosa", now=later, wait_s=60)
+    open_ask(workspace, PROBE, ask_id="ask-4", requester="rosa", now=later, wait_s=60)
 
 
 def test_two_gos_of_one_phase_begin_it_once(made: ScriptedHouse) -> None:
-    house = made.house()
-    lost = approve(house, PROBE, "ask-1")
-    again = ask_for(house, PROBE, "ask-2", again=True)
-    other = decide(house, again, filled(again), now()).parsed().sha256
+    workspace = made.workspace()
+    lost = approve(workspace, PROBE, "ask-1")
+    again = ask_for(workspace, PROBE, "ask-2", again=True)
+    other = decide(workspace, again, filled(again), now()).parsed().sha256
     assert lost != other
-    with run.hold(house, PROBE, "gpu"), pytest.raises(RootBusy), run.hold(house, PROBE, "gpu"):
+    with run.hold(workspace, PROBE, "gpu"), pytest.raises(RootBusy), run.hold(workspace, PROBE, "gpu"):
         pass
-    run_whole_phase(house, PROBE, other)
-    with run.hold(house, PROBE, "gpu") as site, pytest.raises(LadderRefused, match="is not authorised"):
+    run_whole_phase(workspace, PROBE, other)
+    with run.hold(workspace, PROBE, "gpu") as site, pytest.raises(LadderRefused, match="is not authorised"):
         run.authorise(site, lost)
-    assert run_whole_phase(house, PROBE, lost).go_sha256 == other  # the receipt that stands
+    assert run_whole_phase(workspace, PROBE, lost).go_sha256 == other  # the receipt that stands
     assert made.generated() == ["probe@64"]

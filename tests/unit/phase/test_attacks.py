@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scripted.house import (
+from scripted.workspace import (
     ADEQUATE,
     EXPERIMENT,
     REJECTED,
@@ -29,9 +29,9 @@ from fitladder.errors import (
     RegistrationError,
     RootRefused,
 )
-from fitladder.evidence.root_state import survey
+from fitladder.evidence.load import load_evidence
 from fitladder.phase import run
-from fitladder.workspace import House
+from fitladder.workspace import Workspace
 
 PROBE = key_of("probe", 64)
 NEXT = key_of("probe", 96)
@@ -42,9 +42,9 @@ def rejected(tmp_path: Path) -> tuple[ScriptedHouse, str]:
     """A checkout whose first probe was rejected, and the GO that it used up; a second run would do well."""
     made = make_house(tmp_path / "checkout")
     made.script(outcomes=REJECTED)
-    go = approve(made.house(), PROBE)
-    run_whole_phase(made.house(), PROBE, go)
-    assert survey(made.house(), EXPERIMENT).next.key == NEXT
+    go = approve(made.workspace(), PROBE)
+    run_whole_phase(made.workspace(), PROBE, go)
+    assert load_evidence(made.workspace(), EXPERIMENT).next.key == NEXT
     made.script(outcomes=ADEQUATE)
     return made, go
 
@@ -56,12 +56,12 @@ def test_an_older_copy_of_the_root_is_no_way_to_begin_a_phase_anew(
     made, _ = rejected
     copy = made.folder / "copy"
     shutil.copytree(made.root, copy)
-    run_whole_phase(made.house(), NEXT, approve(made.house(), NEXT, "ask-2"))
+    run_whole_phase(made.workspace(), NEXT, approve(made.workspace(), NEXT, "ask-2"))
     shutil.rmtree(made.root)
     shutil.move(copy, made.root)
-    fresh = approve(made.house(), NEXT, "ask-3")
+    fresh = approve(made.workspace(), NEXT, "ask-3")
     with pytest.raises(GoRefused, match=r"probe@96 was begun here, and the root no longer holds it"):
-        run_whole_phase(made.house(), NEXT, fresh)
+        run_whole_phase(made.workspace(), NEXT, fresh)
     assert made.generated() == ["probe@64", "probe@96"]
 
 
@@ -69,14 +69,16 @@ def test_a_probe_is_not_run_again_in_a_root_that_was_emptied_or_exchanged(
     rejected: tuple[ScriptedHouse, str], tmp_path: Path
 ) -> None:
     made, go = rejected
-    second = House(made.folder, made.environment | {ROOT_VARIABLE: str(made.folder / "artifacts" / "second")})
-    for house in (second, made.house()):
-        if house is not second:
+    second = Workspace(
+        made.folder, made.environment | {ROOT_VARIABLE: str(made.folder / "artifacts" / "second")}
+    )
+    for workspace in (second, made.workspace()):
+        if workspace is not second:
             shutil.rmtree(made.root)
         with pytest.raises(GoRefused, match="used already"):
-            run_whole_phase(house, PROBE, go)
+            run_whole_phase(workspace, PROBE, go)
         with pytest.raises(GoRefused, match="begun in another root"):
-            run_whole_phase(house, PROBE, approve(house, PROBE, f"ask-{house is second}"))
+            run_whole_phase(workspace, PROBE, approve(workspace, PROBE, f"ask-{workspace is second}"))
     assert made.generated() == ["probe@64"]
 
 
@@ -104,10 +106,10 @@ def test_nothing_registered_can_be_edited_after_a_result(rejected: tuple[Scripte
         section[leaf] = value
         made.register()
         with pytest.raises(BindingChanged, match=field):
-            survey(made.house(), EXPERIMENT)
+            load_evidence(made.workspace(), EXPERIMENT)
         section[leaf] = before
     made.register()
-    assert survey(made.house(), EXPERIMENT).next.key == NEXT
+    assert load_evidence(made.workspace(), EXPERIMENT).next.key == NEXT
 
 
 def test_rungs_are_not_reordered_renumbered_or_struck(rejected: tuple[ScriptedHouse, str]) -> None:
@@ -122,7 +124,7 @@ def test_rungs_are_not_reordered_renumbered_or_struck(rejected: tuple[ScriptedHo
         made.section["rungs"] = changed
         made.register()
         with pytest.raises(error, match=words):
-            survey(made.house(), EXPERIMENT)
+            load_evidence(made.workspace(), EXPERIMENT)
 
 
 def test_a_rung_under_another_name_is_refused(rejected: tuple[ScriptedHouse, str]) -> None:
@@ -131,9 +133,9 @@ def test_a_rung_under_another_name_is_refused(rejected: tuple[ScriptedHouse, str
     for name in ("think_96", "think_064", "think_4_9", "think_+64", "think_64 ", "think_\uff16\uff14"):
         folder.rename(made.root / name)
         with pytest.raises(BundleError):
-            survey(made.house(), EXPERIMENT)
+            load_evidence(made.workspace(), EXPERIMENT)
         (made.root / name).rename(folder)
-    assert survey(made.house(), EXPERIMENT).next.key == NEXT
+    assert load_evidence(made.workspace(), EXPERIMENT).next.key == NEXT
 
 
 def test_a_failed_bundle_is_not_deleted_emptied_or_copied_over(rejected: tuple[ScriptedHouse, str]) -> None:
@@ -142,17 +144,17 @@ def test_a_failed_bundle_is_not_deleted_emptied_or_copied_over(rejected: tuple[S
     shutil.copytree(probe, kept)
     shutil.rmtree(probe)
     with pytest.raises(BundleTampered, match="has vanished"):
-        survey(made.house(), EXPERIMENT)
+        load_evidence(made.workspace(), EXPERIMENT)
     probe.mkdir()
     shutil.copy(kept / "preflight.json", probe)
     with pytest.raises(BundleError):
-        survey(made.house(), EXPERIMENT)
+        load_evidence(made.workspace(), EXPERIMENT)
     shutil.rmtree(probe)
     shutil.copytree(kept, probe)
-    assert survey(made.house(), EXPERIMENT).next.key == NEXT
+    assert load_evidence(made.workspace(), EXPERIMENT).next.key == NEXT
     shutil.copytree(probe, made.root / "think_96" / "probe")
     with pytest.raises(BundleError):
-        survey(made.house(), EXPERIMENT)
+        load_evidence(made.workspace(), EXPERIMENT)
 
 
 def test_a_bundle_of_another_experiment_or_of_a_better_run_does_not_fit_in(
@@ -161,12 +163,12 @@ def test_a_bundle_of_another_experiment_or_of_a_better_run_does_not_fit_in(
     """The same protocol run well in another checkout: its files are whole, yet not this root's."""
     made, _ = rejected
     better = make_house(tmp_path / "better")
-    run_whole_phase(better.house(), PROBE, approve(better.house(), PROBE))
-    assert survey(better.house(), EXPERIMENT).next.key == key_of("base", 64)
+    run_whole_phase(better.workspace(), PROBE, approve(better.workspace(), PROBE))
+    assert load_evidence(better.workspace(), EXPERIMENT).next.key == key_of("base", 64)
     shutil.rmtree(made.root / "think_64")
     shutil.copytree(better.root / "think_64", made.root / "think_64")
     with pytest.raises(BundleTampered):
-        survey(made.house(), EXPERIMENT)
+        load_evidence(made.workspace(), EXPERIMENT)
 
 
 def test_a_root_behind_a_link_is_refused(tmp_path: Path) -> None:
@@ -175,42 +177,42 @@ def test_a_root_behind_a_link_is_refused(tmp_path: Path) -> None:
     made.root.parent.mkdir(exist_ok=True)
     os.symlink(made.folder / "real", made.root)
     with pytest.raises(RootRefused, match="symbolic link"):
-        approve(made.house(), PROBE)
+        approve(made.workspace(), PROBE)
 
 
 def test_a_terminal_experiment_authorises_nothing(tmp_path: Path) -> None:
     made = make_house(tmp_path / "checkout", state="terminal")
     with pytest.raises(LadderRefused, match="terminal"):
-        approve(made.house(), PROBE)
+        approve(made.workspace(), PROBE)
 
 
 def test_a_matrix_is_never_less_than_a_probe(tmp_path: Path) -> None:
     made = make_house(tmp_path / "checkout", matrix_k=1)
     with pytest.raises(RegistrationError, match="matrix_k: got 1, need more than probe_k 2"):
-        approve(made.house(), PROBE)
+        approve(made.workspace(), PROBE)
 
 
 def test_an_engine_that_stands_in_for_the_real_one_is_on_record_whatever_it_says(tmp_path: Path) -> None:
     made = make_house(tmp_path / "checkout")
     made.script(outcomes=ADEQUATE, facts={"engine": "vllm"})
-    run_whole_phase(made.house(), PROBE, approve(made.house(), PROBE))
-    recorded = survey(made.house(), EXPERIMENT).bundles[0].preflight
+    run_whole_phase(made.workspace(), PROBE, approve(made.workspace(), PROBE))
+    recorded = load_evidence(made.workspace(), EXPERIMENT).bundles[0].preflight
     assert recorded.engine.engine == "vllm"
     assert "counting_engine.py" in recorded.runtime.environment["FITLADDER_ENGINE_COMMAND"]
     base = key_of("base", 64)
-    go = approve(made.house(), base, "ask-2")
+    go = approve(made.workspace(), base, "ask-2")
     other = made.environment["FITLADDER_ENGINE_COMMAND"].replace("script.json", "other.json")
     shutil.copy(made.folder / "script.json", made.folder / "other.json")
-    house = House(made.folder, made.environment | {"FITLADDER_ENGINE_COMMAND": other})
+    workspace = Workspace(made.folder, made.environment | {"FITLADDER_ENGINE_COMMAND": other})
     with pytest.raises(BindingChanged, match=r"environment\.FITLADDER_ENGINE_COMMAND changed"):
-        run_whole_phase(house, base, go)
+        run_whole_phase(workspace, base, go)
 
 
 def test_case_23_two_processes_of_one_flow_run_make_one_generation(tmp_path: Path) -> None:
     """The id of a flow run opens nothing: the second process with the same one finds the root held."""
     made = make_house(tmp_path / "checkout")
-    go = approve(made.house(), PROBE)
-    with run.hold(made.house(), PROBE, "gpu", flow_run_id="run-1") as site:
+    go = approve(made.workspace(), PROBE)
+    with run.hold(made.workspace(), PROBE, "gpu", flow_run_id="run-1") as site:
         code = (
             "import sys; sys.path.insert(0, sys.argv[1]); from pathlib import Path\n"
             "from scripted.house import ScriptedHouse, key_of\nfrom fitladder.phase import run\n"
@@ -228,6 +230,6 @@ def test_case_23_two_processes_of_one_flow_run_make_one_generation(tmp_path: Pat
         assert second.returncode != 0
         assert "RootBusy" in second.stderr
         assert "run-1" in second.stderr
-        assert site.standing.begun == ()
-    assert run_whole_phase(made.house(), PROBE, go).rows == 4
+        assert site.evidence.begun == ()
+    assert run_whole_phase(made.workspace(), PROBE, go).rows == 4
     assert made.generated() == ["probe@64"]

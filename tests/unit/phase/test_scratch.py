@@ -5,7 +5,7 @@ import sys
 import time
 from pathlib import Path
 
-from scripted.house import key_of
+from scripted.workspace import key_of
 
 from fitladder.canonical import canonical_bytes
 from fitladder.files.lock import Holder, this_holder

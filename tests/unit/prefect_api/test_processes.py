@@ -12,7 +12,7 @@ import pytest
 
 from fitladder.errors import EnvironmentNotReady, FitladderError, UsageError
 from fitladder.prefect_api.processes import PREFECT_VERSION, Child, end_all, free_port, start, start_server
-from fitladder.workspace import House
+from fitladder.workspace import Workspace
 
 # As Prefect's worker does: SIGTERM becomes a SIGINT for itself, and only that one ends it.
 WORKER = """
@@ -66,7 +66,7 @@ def test_a_taken_port_is_said_before_anything_starts(tmp_path: Path) -> None:
         holder.bind(("127.0.0.1", 0))
         holder.listen()
         with pytest.raises(EnvironmentNotReady, match="is taken"):
-            start_server(House(tmp_path, {}), tmp_path, holder.getsockname()[1])
+            start_server(Workspace(tmp_path, {}), tmp_path, holder.getsockname()[1])
     assert not any(tmp_path.iterdir())
 
 
@@ -82,7 +82,7 @@ def test_a_place_that_is_none(
     tmp_path: Path, port: int, host: str, kind: type[FitladderError], message: str
 ) -> None:
     with pytest.raises(kind, match=message):
-        start_server(House(tmp_path, {}), tmp_path, port, host=host)
+        start_server(Workspace(tmp_path, {}), tmp_path, port, host=host)
     assert not any(tmp_path.iterdir())
 
 
@@ -96,7 +96,7 @@ def test_another_prefect_than_the_mended_one_is_refused_before_anything_starts(
     monkeypatch.syspath_prepend(installed.parent)
     home = tmp_path / "home"
     with pytest.raises(EnvironmentNotReady, match=f"one version of Prefect: got {version}, need 3.9.1; "):
-        start_server(House(tmp_path, {}), home, free_port())
+        start_server(Workspace(tmp_path, {}), home, free_port())
     assert not home.exists()
 
 

@@ -19,8 +19,8 @@ def test_the_three_comparisons_never_round(text: str) -> None:
     for size in SIZES:
         for count in range(size + 1):
             share = Fraction(count, size)
-            assert rate.is_above(count, size) is (share < exact)
-            assert rate.is_at_least(count, size) is (share <= exact)
+            assert rate.share_is_below(count, size) is (share < exact)
+            assert rate.share_is_at_most(count, size) is (share <= exact)
             assert rate.is_reached_by(count, size) is (share >= exact)
 
 
@@ -37,8 +37,8 @@ def test_the_registered_verdict_at_every_edge() -> None:
 
 def test_an_empty_set_keeps_no_threshold_and_reaches_none() -> None:
     rate = Rate.parse("0.05")
-    assert not rate.is_above(0, 0)
-    assert not rate.is_at_least(0, 0)
+    assert not rate.share_is_below(0, 0)
+    assert not rate.share_is_at_most(0, 0)
     assert not rate.is_reached_by(0, 0)
     assert not REGISTERED.are_kept(unresolved=0, answer_limit=0, loops=0, samples=0)
 

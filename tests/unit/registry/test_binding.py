@@ -13,7 +13,7 @@ from fitladder.errors import BindingChanged
 from fitladder.records.binding import Binding
 from fitladder.registry.binding import bind, check_generation, moved
 from fitladder.registry.load import parse_registry
-from fitladder.registry.new_root import REHEARSAL, anew
+from fitladder.registry.restart_advice import REHEARSAL, restart_advice
 
 EXACT = "qwen35_4b_verified_macro_exact_cudagraph_rerun"
 PACKAGE = Path(fitladder.__file__).parent
@@ -49,8 +49,8 @@ def test_a_protocol_value_moves_it(
 
 
 def test_only_the_rehearsal_is_thrown_away_to_begin_anew() -> None:
-    assert anew(REHEARSAL) == "`make clean-demo` to rehearse anew"
-    assert "clean-demo" not in anew(EXACT)
+    assert restart_advice(REHEARSAL) == "`make clean-demo` to rehearse anew"
+    assert "clean-demo" not in restart_advice(EXACT)
     makefile = (PACKAGE.parents[1] / "Makefile").read_text()
     assert f"runs/{REHEARSAL}" in makefile
 

@@ -8,7 +8,7 @@ from support import bundle_factory as make
 from fitladder.canonical import Rate
 from fitladder.ladder.authorise import NextPhase
 from fitladder.records.settings import Thresholds
-from fitladder.report.ladder_words import decisions, rung_reached, standing, verdict
+from fitladder.report.ladder_words import decisions, evidence, rung_reached, verdict
 from fitladder.report.shares import shares
 from fitladder.report.view import PhaseView, Selection, Termination
 
@@ -84,7 +84,7 @@ def test_the_status_line(
 def test_the_end_of_the_ladder_is_the_state_whatever_is_registered() -> None:
     experiment = make.experiment()
     assert experiment.state == "open"
-    assert [standing(experiment, one) for one in (None, NONE, CHOSEN)] == ["open", "terminal", "selected"]
+    assert [evidence(experiment, one) for one in (None, NONE, CHOSEN)] == ["open", "terminal", "selected"]
 
 
 def test_decisions_name_what_they_authorise_and_nothing_more() -> None:

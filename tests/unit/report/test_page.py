@@ -37,7 +37,7 @@ HOSTILE = "</td><script>alert(1)</script> {{ 7*7 }} \ud835 \u202e\x07 | `x` $$ \
 
 @pytest.fixture(scope="module")
 def view(tmp_path_factory: pytest.TempPathFactory) -> ExperimentView:
-    data, registry = history_house(tmp_path_factory.mktemp("house"))
+    data, registry = history_house(tmp_path_factory.mktemp("workspace"))
     return load_view(EXACT, data, registry)
 
 

@@ -15,15 +15,15 @@ from fitladder.files.lock import hold_lock
 from fitladder.phase.device_lock import share_device
 from fitladder.study.bundle import verify_study
 from fitladder.study.checkout import run_here, study_host
-from fitladder.workspace import ENGINE_PYTHON, House
+from fitladder.workspace import ENGINE_PYTHON, Workspace
 from tasks.studying import run_cells
 
 NAME = "small_study"
-Run = Callable[[House], object]
+Run = Callable[[Workspace], object]
 
 
 @pytest.fixture
-def house(tmp_path: Path, text: str) -> House:
+def workspace(tmp_path: Path, text: str) -> Workspace:
     """A checkout with one study, a lock of its CPU engine and a Python that runs scripted cells."""
     folder = tmp_path / "checkout"
     (folder / "data" / "studies" / NAME).mkdir(parents=True)
@@ -37,13 +37,13 @@ def house(tmp_path: Path, text: str) -> House:
         f'#!/bin/bash\nexec {shlex.join(map(str, (*words, folder / "script.json")))} "${{@: -2}}"\n'
     )
     python.chmod(0o755)
-    return House(folder, {ENGINE_PYTHON: str(python)})
+    return Workspace(folder, {ENGINE_PYTHON: str(python)})
 
 
-def by_command(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def by_command(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as here:
-        here.chdir(house.folder)
-        here.setenv(ENGINE_PYTHON, house.environment[ENGINE_PYTHON])
+        here.chdir(workspace.folder)
+        here.setenv(ENGINE_PYTHON, workspace.environment[ENGINE_PYTHON])
         here.setattr(sys, "argv", ["fitladder", "study", "run", NAME, "--json"])
         with pytest.raises(SystemExit) as ended:
             main()
@@ -52,54 +52,54 @@ def by_command(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not ended.value.code
 
 
-def by_flow(house: House) -> None:
+def by_flow(workspace: Workspace) -> None:
     with disable_run_logger():
-        run_cells.fn(house, NAME, None)
+        run_cells.fn(workspace, NAME, None)
 
 
 @pytest.fixture(params=["command", "flow"])
 def run(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Run:
-    return by_flow if request.param == "flow" else lambda house: by_command(house, monkeypatch)
+    return by_flow if request.param == "flow" else lambda workspace: by_command(workspace, monkeypatch)
 
 
-def test_both_ways_record_the_engine_lock_and_go_on_with_each_other(house: House, run: Run) -> None:
-    run(house)
-    folder = house.data / "studies" / NAME
+def test_both_ways_record_the_engine_lock_and_go_on_with_each_other(workspace: Workspace, run: Run) -> None:
+    run(workspace)
+    folder = workspace.data / "studies" / NAME
     verified = verify_study(folder)
-    lock = sha256_file(house.folder / "locks" / "engine-cpu.txt")
+    lock = sha256_file(workspace.folder / "locks" / "engine-cpu.txt")
     assert {one.runtime.engine_lock_sha256 for one in verified.measurements.engines} == {lock}
-    other = run_here(house, study_host(house, NAME, say=lambda _: None))
+    other = run_here(workspace, study_host(workspace, NAME, say=lambda _: None))
     assert other.measurements == verified.measurements
 
 
-def test_neither_way_shares_the_device(house: House, run: Run) -> None:
-    house.device_lock.parent.mkdir()
-    with hold_lock(house.device_lock, "engine of a phase"), pytest.raises(RootBusy):
-        run(house)
-    with share_device(house.device_lock), pytest.raises(RootBusy):  # a rehearsal
-        run(house)
-    assert not (house.folder / "runs.log").exists()
+def test_neither_way_shares_the_device(workspace: Workspace, run: Run) -> None:
+    workspace.device_lock.parent.mkdir()
+    with hold_lock(workspace.device_lock, "engine of a phase"), pytest.raises(RootBusy):
+        run(workspace)
+    with share_device(workspace.device_lock), pytest.raises(RootBusy):  # a rehearsal
+        run(workspace)
+    assert not (workspace.folder / "runs.log").exists()
 
 
-def test_the_device_is_held_while_cells_run(house: House) -> None:
+def test_the_device_is_held_while_cells_run(workspace: Workspace) -> None:
     seen: list[str] = []
 
     def say(_: str) -> None:
-        with pytest.raises(RootBusy) as refusal, share_device(house.device_lock):
+        with pytest.raises(RootBusy) as refusal, share_device(workspace.device_lock):
             pass
         seen.append(str(refusal.value))
 
-    run_here(house, study_host(house, NAME, say=say))
+    run_here(workspace, study_host(workspace, NAME, say=say))
     assert f"study {NAME}" in seen[0]
 
 
 @pytest.mark.parametrize("name", ["none", "../studies/small_study", ""])
-def test_a_name_that_is_no_study_is_one_line(house: House, name: str) -> None:
+def test_a_name_that_is_no_study_is_one_line(workspace: Workspace, name: str) -> None:
     with pytest.raises(UsageError, match="no such study"):
-        study_host(house, name, say=lambda _: None)
+        study_host(workspace, name, say=lambda _: None)
 
 
-def test_a_folder_of_models_and_a_python_can_be_named(house: House, tmp_path: Path) -> None:
-    host = study_host(house, NAME, say=lambda _: None, models=tmp_path, engine_python=tmp_path / "no")
+def test_a_folder_of_models_and_a_python_can_be_named(workspace: Workspace, tmp_path: Path) -> None:
+    host = study_host(workspace, NAME, say=lambda _: None, models=tmp_path, engine_python=tmp_path / "no")
     assert host.models == tmp_path
-    assert host.out == house.data / "studies" / NAME
+    assert host.out == workspace.data / "studies" / NAME

@@ -28,13 +28,13 @@ from fitladder.registry.load import load_registry
 from fitladder.store.root import resolve_root
 from fitladder.store.verify_bundle import VerifiedBundle, VerifiedPreflight
 from fitladder.store.verify_root import inspect_root
-from fitladder.workspace import House
+from fitladder.workspace import Workspace
 
-__all__ = ["Standing", "check_one_binding", "survey"]
+__all__ = ["Evidence", "check_one_binding", "load_evidence"]
 
 
 @dataclass(frozen=True)
-class Standing:
+class Evidence:
     """One experiment as params.yaml and its root say it is; `audits` stand in the order of `bundles`."""
 
     registry: Registry
@@ -96,21 +96,21 @@ class Standing:
 
 
 def check_one_binding(binding: Binding, begun: Iterable[Preflight]) -> None:
-    """`Standing.check_one_binding` of any preflights. Raises BindingChanged naming the first that differs."""
+    """`Evidence.check_one_binding` of any preflights. Raises BindingChanged naming the first that differs."""
     for preflight in begun:
         key = preflight.key
         check_whole(preflight.binding, binding, where=f"{key.phase}@{key.thinking_budget_tokens}")
 
 
-def survey(house: House, experiment_id: str) -> Standing:
+def load_evidence(workspace: Workspace, experiment_id: str) -> Evidence:
     """Read everything; a root that nobody claimed yet holds nothing. Raises at the first bad byte."""
-    registry = load_registry(house.params)
+    registry = load_registry(workspace.params)
     experiment = registry.experiment(experiment_id)
     binding = bind(experiment)
-    root = resolve_root(experiment, house.environment, others=registry.experiments.values())
+    root = resolve_root(experiment, workspace.environment, others=registry.experiments.values())
     if not os.path.lexists(root / OWNER):
-        return Standing(registry, experiment, binding, root, (), (), (), ())
+        return Evidence(registry, experiment, binding, root, (), (), (), ())
     found = inspect_root(root, experiment_id, binding)
     audits = tuple(audit_bundle(bundle, experiment) for bundle in found.bundles)
     history = outcomes(found, audits, experiment)
-    return Standing(registry, experiment, binding, root, found.bundles, found.preflights, audits, history)
+    return Evidence(registry, experiment, binding, root, found.bundles, found.preflights, audits, history)
