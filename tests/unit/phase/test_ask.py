@@ -23,7 +23,7 @@ from fitladder.approval.form import ask_of_schema, decision_form, go_of
 from fitladder.approval.signature import sign
 from fitladder.canonical import canonical_sha256
 from fitladder.errors import BindingChanged, GoRefused, LadderRefused, RootBusy
-from fitladder.evidence import root_state as standing_module
+from fitladder.evidence import load as evidence_loading
 from fitladder.evidence.load import Evidence, load_evidence
 from fitladder.phase import run
 from fitladder.phase.ask import close_overdue, decide, open_ask, record_handoff
@@ -286,7 +286,7 @@ def test_after_decision_code_moved_nothing_is_asked_for_that_no_selection_could_
     workspace, base = made.workspace(), key_of("base", 64)
     run_whole_phase(workspace, PROBE, approve(workspace, PROBE))
     asked = ask_for(workspace, base, "ask-2")
-    monkeypatch.setattr(standing_module, "bind", _bind_moved)
+    monkeypatch.setattr(evidence_loading, "bind", _bind_moved)
     evidence = load_evidence(
         workspace, EXPERIMENT
     )  # what stands is still read: decision code made none of it

@@ -215,9 +215,9 @@ def test_case_23_two_processes_of_one_flow_run_make_one_generation(tmp_path: Pat
     with run.hold(made.workspace(), PROBE, "gpu", flow_run_id="run-1") as site:
         code = (
             "import sys; sys.path.insert(0, sys.argv[1]); from pathlib import Path\n"
-            "from scripted.house import ScriptedHouse, key_of\nfrom fitladder.phase import run\n"
+            "from scripted.workspace import ScriptedHouse, key_of\nfrom fitladder.phase import run\n"
             "made = ScriptedHouse(Path(sys.argv[2]))\n"
-            "with run.hold(made.house(), key_of('probe', 64), 'gpu', flow_run_id='run-1'):\n    pass\n"
+            "with run.hold(made.workspace(), key_of('probe', 64), 'gpu', flow_run_id='run-1'):\n    pass\n"
         )
         tests = str(Path(__file__).parents[2])
         second = subprocess.run(
