@@ -15,7 +15,7 @@ CORE = (  # a package may import itself and every package before it, none behind
 )
 EDGE = (
     *("engine", "engine.parent", "engine.child", "engine.convert", "workspace", "evidence", "approval"),
-    *("phase", "prefect_api", "dvc_api", "semantics", "study", "report", "stages", "cli"),
+    *("phase", "prefect_api", "dvc_api", "semantics", "study", "report", "stages", "cli", "__main__"),
 )
 ORDER = (*CORE, *EDGE)
 HEAVY = ("prefect", "dvc", "vllm", "torch", "transformers")

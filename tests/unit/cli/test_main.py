@@ -49,6 +49,27 @@ def test_bad_words_are_one_line_and_a_code(words: tuple[str, ...], code: int, me
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("module", ["fitladder", "fitladder.cli"])
+def test_a_module_run_by_python_is_the_command_line(module: str) -> None:
+    def run(*words: str) -> tuple[int, str, str]:
+        done = subprocess.run(
+            [sys.executable, "-m", module, *words],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        return done.returncode, done.stdout, done.stderr
+
+    for words in (("verify", "nonsense"), ("validate", "--json"), ("--version",), ()):
+        installed = _fitladder(*words)
+        assert run(*words) == (installed.returncode, installed.stdout, installed.stderr)
+    code, said, refused = run("verify", "nonsense")
+    assert (code, said) == (errors.RegistrationError.exit_code, "")
+    assert refused.startswith("fitladder: no such experiment")
+
+
 def test_an_output_that_takes_no_more_is_one_line() -> None:
     words = [*FITLADDER, "validate", "--json"]
     with Path("/dev/full").open("w") as full:

@@ -276,7 +276,7 @@ sys.path.insert(0, sys.argv[1])
 from pathlib import Path
 from scripted.workspace import ScriptedHouse, key_of, run_whole_phase
 made = ScriptedHouse(Path(sys.argv[2]))
-run_whole_phase(made.house(), key_of("probe", 64), sys.argv[3])
+run_whole_phase(made.workspace(), key_of("probe", 64), sys.argv[3])
 """
 
 
