@@ -104,7 +104,3 @@ def main() -> None:
 def _refuse(line: str, code: int) -> NoReturn:
     sys.stderr.write(f"fitladder: {line}\n")
     sys.exit(code)
-
-
-if __name__ == "__main__":
-    main()

@@ -18,7 +18,7 @@ CARRIED, RECORDED = "carried", "recorded"
 def load_lists(path: Path) -> dict[str, tuple[str, ...]]:
     """The lists `carried` and `recorded` of dvc.yaml. Raises LineageError naming the file."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_bytes().decode()  # as it stands: text mode would turn a lone CR into LF
     except (OSError, UnicodeDecodeError) as failure:
         raise LineageError(f"{path} cannot be read", got=failure, do="run from the checkout") from failure
     return parse_lists(text, where=str(path))

@@ -20,7 +20,7 @@ _NAME = re.compile(r"\$\{(\w+)\}")
 def load_outputs(path: Path, experiment_ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Output paths of every stage by name, sorted; `${experiments}` are these. Raises LineageError."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_bytes().decode()  # as it stands: text mode would turn a lone CR into LF
     except (OSError, UnicodeDecodeError) as failure:
         raise LineageError(f"{path} cannot be read", got=failure) from failure
     return parse_outputs(text, experiment_ids, where=str(path))

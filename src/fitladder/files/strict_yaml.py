@@ -1,8 +1,8 @@
-"""What does a YAML file say, if it says it once and plainly? One reader for every YAML file of the house.
+"""The one reader of every YAML file here: plain data that says each thing once.
 
-Refused by line: a key that stands twice, a key that is no text, a merge's conflict marker, and a number, a
-truth value or a date that YAML 1.1 and 1.2 read differently (DVC reads params.yaml too). Nothing but plain
-data comes out; anchors and aliases stay allowed, merge keys do not.
+Refused by line: a key that stands twice, a key that is no text, a merge's conflict marker, a line end that
+only YAML sees, and a number, a truth value or a date that YAML 1.1 and 1.2 read differently (DVC reads
+params.yaml too). Nothing but plain data comes out; anchors and aliases stay allowed, merge keys do not.
 """
 
 import math
@@ -17,6 +17,8 @@ from fitladder.errors import FitladderError
 __all__ = ["parse_yaml", "read_yaml"]
 
 _MARKERS = ("<<<<<<<", "=======", ">>>>>>>", "|||||||")
+# YAML 1.1 ends a line, and so a comment, at each of these; Git and editors show one line.
+_HIDDEN_ENDS: Final = re.compile("\r(?!\n)|[\x85\u2028\u2029]")
 
 
 class _Strict(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # libyaml where it is: 6 times faster
@@ -70,7 +72,14 @@ for _kind in ("timestamp", "binary", "set", "omap", "pairs"):
 
 def parse_yaml(text: str, *, where: str, error: type[FitladderError], do: str | None = None) -> Any:
     """Plain data of one YAML document, None of an empty one. Raises `error` with `where` and the line."""
-    for number, line in enumerate(text.splitlines(), start=1):
+    if hidden := _HIDDEN_ENDS.search(text):
+        raise error(
+            f"{where} line {text.count(chr(10), 0, hidden.start()) + 1}: a line end that only YAML sees",
+            got=f"U+{ord(hidden.group()):04X}",
+            need="lines that end in LF or CR LF",
+            do="remove it, or write it as an escape in double quotes",
+        )
+    for number, line in enumerate(text.split("\n"), start=1):
         if line.startswith(_MARKERS):
             raise error(
                 f"{where} line {number}: merge conflict marker",

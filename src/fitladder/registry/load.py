@@ -28,7 +28,7 @@ def check_rung(experiment: Experiment, budget_tokens: int) -> None:
 def load_registry(path: Path) -> Registry:
     """Read and check params.yaml. Raises RegistrationError with the line or the field."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_bytes().decode()  # as it stands: text mode would turn a lone CR into LF
     except (OSError, UnicodeDecodeError) as error:
         raise RegistrationError(
             f"{path} cannot be read", got=error, do="run from the repository or name it with --params"

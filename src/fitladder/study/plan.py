@@ -198,7 +198,7 @@ class Study(Frozen):
 def load_study(path: Path) -> Study:
     """Read a study file. Raises InputRefused where it cannot be read, RegistrationError naming the field."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_bytes().decode()  # as it stands: text mode would turn a lone CR into LF
     except (OSError, UnicodeDecodeError) as failure:
         raise InputRefused(f"{path} cannot be read", got=failure, need="a study file") from failure
     return parse_study(text, where=str(path))

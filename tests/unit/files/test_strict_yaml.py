@@ -1,11 +1,17 @@
 """One YAML reader: what says a thing twice, or not plainly, is refused by line."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from fitladder.errors import LineageError
+from fitladder.errors import LineageError, RegistrationError
+from fitladder.dvc_files.graph import load_outputs
+from fitladder.dvc_files.lock_file import load_lock
+from fitladder.dvc_files.experiment_lists import load_lists
+from fitladder.registry.load import load_registry, parse_registry
 from fitladder.files.strict_yaml import parse_yaml, read_yaml
+from fitladder.study.plan import load_study
 
 ROOT = Path(__file__).parents[3]
 
@@ -51,6 +57,67 @@ def test_what_is_not_plain_is_refused_in_one_line(text: str, said: str) -> None:
         parse(text)
     assert said in str(refusal.value)
     assert "\n" not in str(refusal.value)
+
+
+ENDS = ["\r", "\x85", "\u2028", "\u2029"]
+
+
+@pytest.mark.parametrize("end", ENDS, ids=lambda end: f"U+{ord(end):04X}")
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("a: 1\n# rule as ever{}b: 2{}# was: b: 1\n", 2),
+        ("a: 1\r\nb: 2\r\nc: 'x{}y'\n", 3),
+        ("{}a: 1", 1),
+        ("a: 1\n{}", 2),
+        ("a: |\n  x{}  y\n", 2),
+    ],
+)
+def test_a_line_end_that_only_yaml_sees_is_refused_by_line(text: str, line: int, end: str) -> None:
+    said = rf"^a.yaml line {line}: a line end that only YAML sees: got U\+{ord(end):04X}, need"
+    with pytest.raises(LineageError, match=said):
+        parse(text.replace("{}", end))
+
+
+def test_windows_line_ends_and_escapes_stay_allowed() -> None:
+    assert parse('a: 1\r\nb: "x\\u2028\\r"\r\n') == {"a": 1, "b": "x\u2028\r"}
+
+
+@pytest.mark.parametrize("end", ENDS, ids=lambda end: f"U+{ord(end):04X}")
+def test_no_registered_field_hides_behind_a_comment(tmp_path: Path, end: str) -> None:
+    params = (ROOT / "params.yaml").read_text()
+    field = "    kv_rule: token\n"
+    hidden = params.replace(field, f"    # as ever{end}    kv_rule: token{end}    # was: kv_rule: both\n", 1)
+    assert hidden != params
+    line = params[: params.index(field)].count("\n") + 1
+    with pytest.raises(RegistrationError, match=f"params.yaml line {line}: a line end"):
+        parse_registry(hidden)
+    (tmp_path / "params.yaml").write_bytes(hidden.encode())
+    with pytest.raises(RegistrationError, match=f"params.yaml line {line}: a line end"):
+        load_registry(tmp_path / "params.yaml")
+
+
+READERS: list[tuple[str, Callable[[Path], object]]] = [
+    ("dvc.yaml", load_lists),
+    ("dvc.yaml", lambda path: load_outputs(path, ())),
+    ("dvc.lock", load_lock),
+    ("data/studies/smollm2_135m_cpu/study.yaml", load_study),
+]
+
+
+@pytest.mark.parametrize("end", ENDS, ids=lambda end: f"U+{ord(end):04X}")
+@pytest.mark.parametrize(("name", "load"), READERS, ids=["lists", "graph", "lock", "study"])
+def test_nor_a_stage_a_digest_or_a_cell(
+    tmp_path: Path, name: str, load: Callable[[Path], object], end: str
+) -> None:
+    path = tmp_path / Path(name).name
+    whole = (ROOT / name).read_bytes()
+    path.write_bytes(whole)
+    load(path)
+    path.write_bytes(whole + f"# nothing{end}more: {{}}{end}# here\n".encode())
+    line = whole.count(b"\n") + 1
+    with pytest.raises((LineageError, RegistrationError), match=f"{path.name} line {line}: a line end"):
+        load(path)
 
 
 ODD = ["49_152", "05215", "0xA8D", "0b1", "45:01", "1_0.5", "1:30.5", ".nan", ".inf", "-.Inf", "1.0e+400"]
