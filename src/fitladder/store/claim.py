@@ -10,29 +10,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from fitladder.errors import RootRefused
-from fitladder.files.atomic import check_folder, make_folder, read_plain, write_new
+from fitladder.files.atomic import check_folder, make_folder, write_new
 from fitladder.files.lock import HeldLock, hold_lock
-from fitladder.files.sealed_json import parse_sealed, render_sealed
-from fitladder.frozen import Frozen, Identifier, Sha256
+from fitladder.files.sealed_json import render_sealed
 from fitladder.records.layout import CATALOG, LOCK, OWNER
 from fitladder.store.catalog import first_catalog
 from fitladder.store.catalog_chain import load_chain, write_catalog
 from fitladder.store.leftovers import clear_rests
+from fitladder.store.owner import Owner, load_owner
 
-__all__ = ["HeldRoot", "Owner", "claim_root", "hold_root"]
-
-MAX_OWNER_BYTES = 1 << 16
-
-
-class Owner(Frozen):
-    """To whom a root belongs. `root_id` tells two roots of one experiment apart."""
-
-    schema_version: Literal[1]
-    experiment_id: Identifier
-    root_id: Sha256
+__all__ = ["HeldRoot", "claim_root", "hold_root"]
 
 
 @dataclass(frozen=True)
@@ -84,18 +73,7 @@ def _create(root: Path) -> None:
 
 def _owner(root: Path, experiment_id: str) -> Owner:
     names = set(os.listdir(root))
-    if OWNER in names:
-        owner = parse_sealed(
-            Owner,
-            read_plain(root / OWNER, max_bytes=MAX_OWNER_BYTES, error=RootRefused),
-            where=str(root / OWNER),
-        )
-        if owner.experiment_id != experiment_id:
-            raise RootRefused(
-                f"{root} belongs to another experiment", got=owner.experiment_id, need=experiment_id
-            )
-    else:
-        owner = _first_owner(root, names, experiment_id)
+    owner = load_owner(root, experiment_id) or _first_owner(root, names, experiment_id)
     if CATALOG not in names:
         _first_catalog(root, owner)
     elif load_chain(root).root_id != owner.root_id:

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from fitladder.errors import BundleError, BundlePartial, BundleTampered
+from fitladder.errors import BundleError, BundlePartial, BundleTampered, RootRefused
 from fitladder.files.atomic import check_folder
 from fitladder.records.binding import Binding
 from fitladder.records.bundle_key import BundleKey
 from fitladder.records.catalog import Catalog, CatalogEntry
 from fitladder.records.layout import CATALOG, CHECKPOINTS, LOCK, OWNER, PREFLIGHT, place_of, spot_of
 from fitladder.store.catalog_chain import load_chain
+from fitladder.store.owner import load_owner
 from fitladder.store.resume import check_resumable
 from fitladder.store.verify_bundle import (
     VerifiedBundle,
@@ -75,13 +76,19 @@ def verify_root(root: Path, experiment_id: str, expected_binding: Binding | None
 
 
 def inspect_root(root: Path, experiment_id: str, expected_binding: Binding | None = None) -> VerifiedRoot:
-    """`verify_root` without its last step: owed catalog entries come back as `repairs`."""
+    """`verify_root` without its last step: owed catalog entries come back as `repairs`.
+
+    Where an owner file stands, it is read as strictly as by a writer. Raises RootRefused too.
+    """
     check_folder(root)
     catalog = load_chain(root)
     if catalog.experiment_id != experiment_id:
         raise BundleTampered(
             f"{root / CATALOG} is of another experiment", got=catalog.experiment_id, need=experiment_id
         )
+    owner = load_owner(root, experiment_id)
+    if owner is not None and owner.root_id != catalog.root_id:
+        raise RootRefused(f"{root}: the catalog is of another root", need=f"root id {owner.root_id}")
     bundles: list[VerifiedBundle] = []
     preflights: list[VerifiedPreflight] = []
     repairs: list[CatalogEntry] = []

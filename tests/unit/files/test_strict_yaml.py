@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from fitladder.errors import LineageError, RegistrationError
+from fitladder.dvc_files.experiment_lists import load_lists
 from fitladder.dvc_files.graph import load_outputs
 from fitladder.dvc_files.lock_file import load_lock
-from fitladder.dvc_files.experiment_lists import load_lists
-from fitladder.registry.load import load_registry, parse_registry
+from fitladder.errors import LineageError, RegistrationError
 from fitladder.files.strict_yaml import parse_yaml, read_yaml
+from fitladder.registry.load import load_registry, parse_registry
 from fitladder.study.plan import load_study
 
 ROOT = Path(__file__).parents[3]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from support import bundle_factory as make
 
-from fitladder.errors import BindingChanged, BundleError, BundlePartial, BundleTampered
+from fitladder.errors import BindingChanged, BundleError, BundlePartial, BundleTampered, RootRefused
 from fitladder.files.file_record import FileRecord
 from fitladder.files.sealed_json import render_sealed
 from fitladder.files.tree_digest import tree_of
@@ -42,6 +42,40 @@ def test_the_copy_without_dot_files_verifies_too(root: Path) -> None:
     for name in (".lock", ".owner.json"):
         (root / name).unlink()
     assert len(verify_root(root, make.ID).bundles) == 1
+
+
+def _link_to_a_copy(path: Path) -> None:
+    path.rename(path.parent.parent / "copy.json")
+    path.symlink_to(path.parent.parent / "copy.json")
+
+
+def _dangle(path: Path) -> None:
+    path.unlink()
+    path.symlink_to(path.parent.parent / "nothing")
+
+
+def _folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def _second_name(path: Path) -> None:
+    (path.parent.parent / "second").hardlink_to(path)
+
+
+def _another(path: Path) -> None:
+    other = make.make_root(path.parent.parent / "other", done=[(64, "probe")])
+    shutil.copy(other / ".owner.json", path)
+
+
+@pytest.mark.parametrize("damage", [_link_to_a_copy, _dangle, _folder, _second_name, _another])
+def test_an_owner_file_is_read_as_strictly_as_by_a_writer(root: Path, damage: Callable[[Path], None]) -> None:
+    damage(root / ".owner.json")
+    with pytest.raises(RootRefused) as reading:
+        verify_root(root, make.ID)
+    with pytest.raises(RootRefused) as writing, hold_root(root, make.ID, "test"):
+        pass
+    assert str(reading.value) == str(writing.value)
 
 
 def test_an_owed_catalog_step_is_named_by_readers_and_written_by_the_holder(tmp_path: Path) -> None:
