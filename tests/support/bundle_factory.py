@@ -263,7 +263,7 @@ def rows(of: Preflight, *, seed: int = 0, loops: bool = True, vocabulary: int = 
                     eos_inside_thinking=False,
                     forced_close=kind == "forced",
                     answer_restart=kind == "restart",
-                    injected_tokens=close if ran2 else 0,
+                    injected_tokens={"forced": close, "natural": 0, "restart": close - len(marker)}[kind],
                     stage2_seed=stage2_seed(run_seed, prompt.record_id, index) if ran2 else None,
                     stage2_prompt_tokens=prompt.prompt_tokens + thinking + close if ran2 else 0,
                     stage2_token_ids=answer,

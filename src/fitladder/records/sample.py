@@ -34,7 +34,7 @@ class SampleRow:
     eos_inside_thinking: bool  # a model EOS came before any close marker
     forced_close: bool  # the close sequence was injected because no marker came
     answer_restart: bool  # marker came, but the sample did not stop by itself: answer sampled again
-    injected_tokens: int
+    injected_tokens: int  # of the close sequence; what a restarted answer's sample had sampled of it is not
     stage2_seed: int | None
     stage2_prompt_tokens: int  # 0 where stage 2 did not run
     stage2_token_ids: TokenIds

@@ -95,13 +95,14 @@ def _derive(
     asked = forced or (natural and not stopped)
     behind = len(stage1) - thinking - len(rule.close_marker_token_ids) if natural else 0
     close = len(rule.close_token_ids)
+    sampled = _common_prefix(stage1[thinking:], rule.close_token_ids) if natural else 0
     return {
         "natural_close": natural,
         "thinking_tokens": thinking,
         "eos_inside_thinking": not natural and stopped,
         "forced_close": forced,
         "answer_restart": natural and not stopped,
-        "injected_tokens": close if asked else 0,
+        "injected_tokens": close - sampled if asked else 0,
         "stage2_seed": stage2_seed(experiment.sampling.run_seed, *sample) if asked else None,
         "stage2_prompt_tokens": prompt_tokens + thinking + close if asked else 0,
         "answer_tokens": len(stage2) if asked else behind,
@@ -112,6 +113,12 @@ def _first_run(ids: Ids, run: tuple[int, ...]) -> int | None:
     """Where the whole run first stands; `sampling/marker.py` says the same of plain tuples."""
     starts = np.flatnonzero(ids[: max(0, len(ids) - len(run) + 1)] == run[0])
     return next((int(at) for at in starts if tuple(ids[at : at + len(run)].tolist()) == run), None)
+
+
+def _common_prefix(ids: Ids, run: tuple[int, ...]) -> int:
+    """How many leading ids both have in common; `engine/marker.py` says the same of plain tuples."""
+    pairs = enumerate(zip(ids.tolist(), run, strict=False))
+    return next((at for at, (one, other) in pairs if one != other), min(len(ids), len(run)))
 
 
 def _contradicts(where: str, sample: tuple[str, int], got: str, need: str) -> BundleTampered:

@@ -13,13 +13,14 @@ from fitladder.errors import EngineFailed, InputRefused, RegistrationError
 from fitladder.records.sample import SampleRow, TokenIds
 from fitladder.records.settings import Sampling, Thinking
 from fitladder.sampling.engine_protocol import Completion, SampleRequest
-from fitladder.sampling.marker import find_first, find_run
+from fitladder.sampling.marker import common_prefix, find_first, find_run
 from fitladder.sampling.seeds import check_seeds, stage1_seed, stage2_seed
 
 __all__ = ["EngineRecord", "Stage1Sample", "close_stage1", "finish", "plan_stage1"]
 
 NULL_RESULT = "null"  # finish reason stored where the engine returned nothing at all for a stage-2 request
 EMPTY_RESULT = "empty"  # ... or no ids and no reason
+TOKEN_ID_END = 2**31  # ids are kept as int32
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class Stage1Sample:
     stop_reason: str | None
     thinking_tokens: int
     marker_tokens: int  # of the natural close marker, 0 without one
+    sampled_close_tokens: int  # leading ids of the close sequence that were sampled, 0 without a marker
     eos_inside_thinking: bool
     forced_close: bool
     answer_restart: bool
@@ -157,6 +159,9 @@ def _close_one(
         stop_reason=ended.stop_reason,
         thinking_tokens=len(thought),
         marker_tokens=0 if marker_at is None else len(marker),
+        sampled_close_tokens=(
+            0 if marker_at is None else common_prefix(ended.token_ids[marker_at:], thinking.close_token_ids)
+        ),
         eos_inside_thinking=eos_inside,
         forced_close=forced,
         answer_restart=restart,
@@ -184,7 +189,7 @@ def finish(
             raise EngineFailed(
                 "stage 2 came back out of order", got=completion.request_id, need=request.request_id
             )
-        if not completion.token_ids and completion.finish_reason in (None, "stop", "length"):
+        if completion.token_ids == () and completion.finish_reason in (None, "stop", "length"):
             reason = completion.finish_reason or EMPTY_RESULT
             answers[request.request_id] = _Ended((), 0, False, reason, None)
             continue
@@ -212,7 +217,7 @@ def _row(sample: Stage1Sample, answer: _Ended | None, thinking: Thinking) -> Sam
         eos_inside_thinking=sample.eos_inside_thinking,
         forced_close=sample.forced_close,
         answer_restart=sample.answer_restart,
-        injected_tokens=len(thinking.close_token_ids) if sample.answer else 0,
+        injected_tokens=len(thinking.close_token_ids) - sample.sampled_close_tokens if sample.answer else 0,
         stage2_seed=sample.answer.seed if sample.answer else None,
         stage2_prompt_tokens=len(sample.answer.prompt_token_ids) if sample.answer else 0,
         stage2_token_ids=np.array(answer.token_ids if answer else (), dtype=np.int32),
@@ -226,11 +231,19 @@ def _row(sample: Stage1Sample, answer: _Ended | None, thinking: Thinking) -> Sam
 def _end(completion: Completion, max_tokens: int, eos_token_ids: Sequence[int]) -> _Ended:
     ids, reason = completion.token_ids, completion.finish_reason
     where = f"sample {completion.index} of request {completion.request_id!a}"
+    _check_ids(ids, where)
     if reason not in ("stop", "length"):
         raise EngineFailed(f"{where} did not finish", got=reason, need="stop or length")
     if len(ids) > max_tokens:
         raise EngineFailed(f"{where} is too long", got=len(ids), need=f"at most {max_tokens} tokens")
     eos_at = find_first(ids, frozenset(eos_token_ids))
+    told = completion.stop_reason
+    registered = type(told) is int and told in eos_token_ids
+    silent = told is None and (eos_at is not None or not ids)  # the ids say it, or there are none
+    if reason == "stop" and not (registered or silent):
+        raise EngineFailed(
+            f"{where} stopped at what is no registered EOS", got=repr(told)[:80], need=sorted(eos_token_ids)
+        )
     if eos_at is not None:
         stop = completion.stop_reason if completion.stop_reason is not None else ids[eos_at]
         return _Ended(ids[:eos_at], len(ids) - eos_at, True, "stop", str(stop))
@@ -238,3 +251,12 @@ def _end(completion: Completion, max_tokens: int, eos_token_ids: Sequence[int]) 
         raise EngineFailed(f"{where} was cut short", got=f"{len(ids)} tokens", need=f"{max_tokens}")
     stop_reason = None if completion.stop_reason is None else str(completion.stop_reason)
     return _Ended(ids, 0, reason == "stop", reason, stop_reason)
+
+
+def _check_ids(ids: object, where: str) -> None:
+    """Whole int32 ids in a tuple: an equal float or truth value is no id. Raises EngineFailed."""
+    if type(ids) is not tuple:
+        raise EngineFailed(f"{where} holds no tuple of ids", got=repr(ids)[:80], need="token ids")
+    for one in ids:
+        if type(one) is not int or not 0 <= one < TOKEN_ID_END:
+            raise EngineFailed(f"{where} holds what is no token id", got=repr(one)[:80], need="0 to 2^31 - 1")

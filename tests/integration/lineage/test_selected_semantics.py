@@ -130,7 +130,7 @@ def answered(workspace: Path) -> Any:
                         eos_inside_thinking=False,
                         forced_close=False,
                         answer_restart=again,
-                        injected_tokens=4 if again else 0,
+                        injected_tokens=4 - len(marker) if again else 0,
                         stage2_seed=stage2_seed(run_seed, prompt.record_id, index) if again else None,
                         stage2_prompt_tokens=prompt.prompt_tokens + 64 if again else 0,
                         stage2_token_ids=np.array(ids if again else [], np.int32),

@@ -42,6 +42,7 @@ def test_rows_of_the_registered_rule_pass() -> None:
         (FORCED, {"thinking_tokens": 10}, "thinking_tokens 10, need thinking_tokens 64"),
         (FORCED, {"stage2_seed": 7}, "stage2_seed 7"),
         (FORCED, {"injected_tokens": 3}, "injected_tokens 3"),
+        (RESTART, {"injected_tokens": 2}, "injected_tokens 2, need injected_tokens 1"),
         (FORCED, {"stage2_prompt_tokens": 5}, "stage2_prompt_tokens 5"),
         (FORCED, {"answer_tokens": 9}, "answer_tokens 9, need answer_tokens 5"),
         (FORCED, {"stage2_token_ids": np.array([11, 9, 12, 13, 14], np.int32)}, "a model EOS among"),

@@ -76,6 +76,79 @@ def test_natural_close_that_ran_on_restarts_its_answer_and_is_no_forced_close():
     assert (row.thinking_tokens, row.answer_tokens) == (40, 512)
 
 
+@pytest.mark.parametrize(
+    ("behind", "injected"),
+    [((), 2), ((59,), 2), ((901,), 1), ((901, 902), 0), ((901, 902, 59), 0), ((59, 901, 902), 2)],
+)
+def test_a_restarted_answer_injects_only_what_was_not_sampled(behind, injected):
+    rule = thinking(close=(900, 901, 902))
+    ids = [*distinct(40), 900, *behind]
+    row, asked = sample(ids, "length", rule, budget=len(ids), answer=answered([31, 7], "stop", 7))
+    assert flags(row) == {"natural_close", "answer_restart"}
+    assert row.injected_tokens == injected
+    assert asked[0].prompt_token_ids == (*PROMPT, *distinct(40), 900, 901, 902)
+    assert row.stage2_prompt_tokens == len(asked[0].prompt_token_ids)
+
+
+def test_a_marker_of_several_ids_one_before_the_budget_is_sampled_once():
+    rule = thinking(marker=(17, 33), close=(17, 33, 34))
+    row, _ = sample([*distinct(97), 17, 33, 59], "length", rule, budget=100, answer=answered([7], "stop", 7))
+    assert (row.thinking_tokens, len(row.stage1_token_ids), row.injected_tokens) == (97, 100, 1)
+
+
+ODD_IDS = [(10.0,), (True,), ("10",), (None,), (-1,), (2**31,), (5, 10.0, 7), "10", [10, 7]]
+
+
+@pytest.mark.parametrize("odd", ODD_IDS, ids=repr)
+def test_ids_that_are_no_token_ids_name_the_sample(odd):
+    broken = Completion("r/1", 0, odd, "stop", 7)
+    requests = plan_stage1([EngineRecord("r", PROMPT)], k=1, thinking_budget_tokens=9, run_seed=1)
+    with pytest.raises(EngineFailed, match=r"sample 0 of request 'r/1' holds "):
+        close_stage1([EngineRecord("r", PROMPT)], requests, [broken], thinking=thinking(), sampling=SAMPLING)
+    with pytest.raises(EngineFailed, match=r"sample 0 of request 'r/2/0' holds "):
+        sample(
+            distinct(20),
+            "length",
+            thinking(),
+            budget=20,
+            answer=lambda request: Completion(request.request_id, 0, odd, "stop", 7),
+        )
+
+
+@pytest.mark.parametrize("empty", ["", []], ids=["text", "list"])
+def test_an_empty_answer_is_a_tuple(empty):
+    with pytest.raises(EngineFailed, match="holds no tuple of ids"):
+        sample(
+            distinct(20),
+            "length",
+            thinking(),
+            budget=20,
+            answer=lambda request: Completion(request.request_id, 0, empty, "stop", None),
+        )
+
+
+@pytest.mark.parametrize(
+    ("ids", "stop"),
+    [
+        ((5, 6), None),
+        ((5, 6), 8),
+        ((5, 6), "</s>"),
+        ((5, 6), "7"),
+        ((5, 6), True),
+        ((5, 7), 7.0),
+        ((5, 7), 8),
+        ((5, 7), "7"),
+    ],
+)
+def test_a_stop_at_no_registered_eos_names_the_sample(ids, stop):
+    with pytest.raises(EngineFailed, match=r"sample 0 of request 'r/1' stopped at what is no registered EOS"):
+        sample(ids, "stop", thinking(), stop=stop)
+    with pytest.raises(
+        EngineFailed, match=r"request 'r/2/0' stopped at what is no registered EOS: .*\[7, 9\]"
+    ):
+        sample(distinct(20), "length", thinking(), budget=20, answer=answered(ids, "stop", stop))
+
+
 def test_ids_behind_the_first_model_eos_are_cut_and_counted():
     row, _ = sample([*distinct(20), 9, 7, 55, 55], "stop", thinking(), stop=7, answer=answered([], "stop"))
     assert row.stage1_token_ids.tolist() == list(distinct(20))

@@ -74,7 +74,9 @@ def test_totals_are_counted_apart(held: HeldRoot) -> None:
     assert receipt.totals.trimmed_tokens == sum(
         row.stage1_trimmed_tokens + row.stage2_trimmed_tokens for row in rows
     )
-    assert receipt.totals.injected_tokens == 6  # two forced closes and one restarted answer
+    assert (
+        receipt.totals.injected_tokens == 5
+    )  # two forced closes and what a restarted answer's marker lacked
     assert receipt.totals.logical_prompt_tokens == sum(
         row.prompt_tokens + row.stage2_prompt_tokens for row in rows
     )
