@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from fitladder.cli.options import DataDir, Json, Params, print_json
+from fitladder.dvc_api.record_files import check_records
 from fitladder.dvc_files.experiment_lists import check_registered
 from fitladder.errors import UsageError
 from fitladder.registry.load import load_registry
@@ -23,6 +24,7 @@ STAGES = {  # in the order of the graph; each is called with the registry, the e
     "semantics": "fitladder.stages.semantics:make_semantics",
     "report": "fitladder.stages.report:make_report",
 }
+ALWAYS_RUN = "bundles"  # in every plain `dvc repro`, before DVC itself misses what report@X depends on
 
 
 def stage(
@@ -38,6 +40,8 @@ def stage(
     registry = load_registry(params)
     registry.experiment(experiment)
     check_registered(registry, params.with_name("dvc.yaml"))
+    if name == ALWAYS_RUN:
+        check_records(data.absolute(), experiment)
     seal = seal_process(data.absolute(), experiment, writes=name) if name in BLIND else None
     module, _, attribute = STAGES[name].partition(":")
     run: Any = getattr(importlib.import_module(module), attribute)

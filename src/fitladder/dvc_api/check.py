@@ -10,6 +10,7 @@ from pathlib import Path
 
 from fitladder.dvc_api.generation_inputs import check_recorded_generation
 from fitladder.dvc_api.objects import Store, check_objects, read_listing
+from fitladder.dvc_api.record_files import check_records
 from fitladder.dvc_api.remotes import cache_store, check_settings, load_remotes
 from fitladder.dvc_files.experiment_lists import load_lists
 from fitladder.dvc_files.graph import load_outputs
@@ -17,7 +18,6 @@ from fitladder.dvc_files.lock_file import LockedPath, LockedStage, load_lock
 from fitladder.dvc_files.md5 import differs_in_line_ends, folder_md5s, listing_md5, raw_md5
 from fitladder.errors import LineageError
 from fitladder.evidence.checkout_bundles import LOCK_FILE
-from fitladder.registry.data_paths import record_paths
 from fitladder.registry.load import load_registry
 from fitladder.registry.provenance import check_parity
 
@@ -26,7 +26,6 @@ __all__ = [
     "check_lineage",
     "check_nothing_in_the_way",
     "check_places",
-    "check_records",
     "check_remotes",
 ]
 
@@ -42,7 +41,7 @@ def check_lineage(checkout: Path, experiment_id: str, *, with_remotes: bool = Fa
     registry.experiment(experiment_id)
     check_parity(registry, experiment_id, checkout / "data")
     check_settings(checkout)
-    check_records(checkout, experiment_id)
+    check_records(checkout / "data", experiment_id)
     lock = load_lock(checkout / LOCK_FILE)
     stages = {name: stage for name, stage in lock.items() if name.endswith(f"@{experiment_id}")}
     if not stages:
@@ -61,18 +60,6 @@ def check_lineage(checkout: Path, experiment_id: str, *, with_remotes: bool = Fa
     if f"bundles@{experiment_id}" in stages:
         check_recorded_generation(checkout, stages[f"bundles@{experiment_id}"], registry)
     return len(needed)
-
-
-def check_records(checkout: Path, experiment_id: str) -> None:
-    """Approvals and log, which Git keeps and a registration begins empty, are here. Raises LineageError."""
-    for path in record_paths(checkout / "data", experiment_id):
-        if not path.is_file() or path.is_symlink():
-            raise LineageError(
-                f"{path} is missing",
-                got="a link or a folder" if path.is_symlink() or path.exists() else "nothing",
-                need="the file that its registration began",
-                do=f"restore it from Git: `git checkout -- {path.relative_to(checkout)}`",
-            )
 
 
 def check_remotes(checkout: Path, experiment_id: str) -> None:

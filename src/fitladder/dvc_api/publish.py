@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fitladder.dvc_api.call_lock import project_lock
-from fitladder.dvc_api.check import check_lineage, check_nothing_in_the_way, check_records, check_remotes
+from fitladder.dvc_api.check import check_lineage, check_nothing_in_the_way, check_remotes
 from fitladder.dvc_api.command import WAIT_S, Dvc
 from fitladder.dvc_api.ingest import Ingested, ingest
+from fitladder.dvc_api.record_files import check_records
 from fitladder.dvc_api.remotes import check_settings, load_remotes
 from fitladder.dvc_files.experiment_lists import CARRIED, load_lists
 from fitladder.errors import LineageError
@@ -53,7 +54,7 @@ def reproduce(dvc: Dvc, experiment_id: str) -> str:
     DVC's run cache is left out: a stage that ran once elsewhere is no evidence here. Raises LineageError with
     the refusing stage's own line, or where approvals or log are gone.
     """
-    check_records(dvc.checkout, experiment_id)
+    check_records(dvc.checkout / "data", experiment_id)
     return dvc.run("repro", "--no-run-cache", f"report@{experiment_id}")
 
 

@@ -3,14 +3,17 @@
 import csv
 import io
 import json
+import shutil
 from pathlib import Path
 
 import pytest
+import yaml
 
+from fitladder.cli.stage import stage
 from fitladder.dvc_api.call_lock import project_lock
-from fitladder.dvc_api.check import check_records
 from fitladder.dvc_api.command import Dvc, dvc_environment
 from fitladder.dvc_api.publish import reproduce
+from fitladder.dvc_api.record_files import check_records
 from fitladder.dvc_api.remotes import cache_store, check_settings, load_remotes
 from fitladder.errors import LineageError
 from fitladder.files.outputs import write_file, write_folder
@@ -122,7 +125,7 @@ def test_approvals_that_are_gone_are_named_before_dvc_runs(tmp_path: Path, damag
     for path in record_paths(tmp_path / "data", "an_experiment"):
         path.parent.mkdir(parents=True)
         path.touch()
-    check_records(tmp_path, "an_experiment")
+    check_records(tmp_path / "data", "an_experiment")
     approvals, log = record_paths(tmp_path / "data", "an_experiment")
     approvals.unlink()
     if damage == "a link":
@@ -131,3 +134,20 @@ def test_approvals_that_are_gone_are_named_before_dvc_runs(tmp_path: Path, damag
         approvals.mkdir()
     with pytest.raises(LineageError, match=r"git checkout -- data/approvals/an_experiment\.jsonl"):
         reproduce(Dvc(tmp_path, {}), "an_experiment")
+
+
+def test_plain_repro_names_lost_approvals_in_a_stage_that_always_runs(tmp_path: Path) -> None:
+    root, name = Path(__file__).parents[3], "smollm2_135m_cpu_rehearsal"
+    for file in ("params.yaml", "dvc.yaml"):
+        shutil.copy(root / file, tmp_path / file)
+    for path in record_paths(tmp_path / "data", name):
+        path.parent.mkdir(parents=True)
+        path.touch()
+    graph = yaml.safe_load((root / "dvc.yaml").read_text())["stages"]
+    assert graph["bundles"]["do"]["always_changed"] is True
+    stage("bundles", name, params=tmp_path / "params.yaml", data=tmp_path / "data")
+    for path in record_paths(tmp_path / "data", name):
+        path.rename(path.with_suffix(".away"))
+        with pytest.raises(LineageError, match=rf"git checkout -- data/{path.parent.name}/{name}\.jsonl`$"):
+            stage("bundles", name, params=tmp_path / "params.yaml", data=tmp_path / "data")
+        path.with_suffix(".away").rename(path)
