@@ -75,7 +75,11 @@ class Checkout(ScriptedHouse):
             f"{ROOT_VARIABLE}_{n:02d}": str(self.folder / "artifacts" / f"case_{n:02d}")
             for n in range(EXPERIMENTS)
         }
-        return super().environment | roots | {"FITLADDER_ENGINE_PYTHON": str(self.folder / "cell-python")}
+        more = {
+            "FITLADDER_ENGINE_PYTHON": str(self.folder / "cell-python"),
+            "PREFECT_WORKER_QUERY_SECONDS": "1",  # tests wait for their workers
+        }
+        return super().environment | roots | more
 
     def workspace(self) -> Workspace:
         return Workspace(self.folder, {**os.environ, **self.environment})

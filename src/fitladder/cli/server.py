@@ -29,8 +29,8 @@ def server(
 ) -> None:
     """Start a Prefect server, tell it of this checkout, and keep it until Ctrl-C.
 
-    PREFECT_HOME says where its database lies (.prefect/ if unset); every other PREFECT_SERVER_ variable,
-    such as PREFECT_SERVER_DATABASE_CONNECTION_URL, is passed on.
+    PREFECT_HOME says where its database lies (.prefect/ if unset). PREFECT_API_DATABASE_CONNECTION_URL
+    names a PostgreSQL in its place; it is passed on, as every PREFECT_SERVER_ variable is.
     """
     workspace = workspace_here()
     is_open = not _is_loopback(host)

@@ -40,6 +40,7 @@ __all__ = ["Session", "deploy", "open_session"]
 
 WORKER_PATIENCE_S = 60.0
 END_PATIENCE_S = 20.0
+POLL_S = 1  # somebody watches, and the workers end with the session
 FLOWS = ("launch", "handoff", "phase", "scheduled-phase", "lineage", "study")
 
 
@@ -125,7 +126,7 @@ def open_session(
         workers: list[Child] = []
         stack.callback(end_all, workers, END_PATIENCE_S)
         for pool, limit in ((CPU_POOL, 4), (GPU_POOL, 1)):
-            environment = worker_environment(workspace, api, work_pool=pool)
+            environment = worker_environment(workspace, api, work_pool=pool, poll_s=POLL_S)
             environment.setdefault("PREFECT_HOME", str(home))
             worker = start_worker(
                 workspace, pool, f"rehearsal-{pool}", limit, environment, log=logs / f"{pool}.log"

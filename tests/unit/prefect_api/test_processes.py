@@ -11,7 +11,16 @@ from pathlib import Path
 import pytest
 
 from fitladder.errors import EnvironmentNotReady, FitladderError, UsageError
-from fitladder.prefect_api.processes import PREFECT_VERSION, Child, end_all, free_port, start, start_server
+from fitladder.prefect_api.client import PrefectApi
+from fitladder.prefect_api.processes import (
+    PREFECT_VERSION,
+    Child,
+    end_all,
+    free_port,
+    start,
+    start_server,
+    worker_environment,
+)
 from fitladder.workspace import Workspace
 
 # As Prefect's worker does: SIGTERM becomes a SIGINT for itself, and only that one ends it.
@@ -103,3 +112,10 @@ def test_another_prefect_than_the_mended_one_is_refused_before_anything_starts(
 def test_the_mended_prefect_is_the_one_that_is_locked() -> None:
     pins = (Path(__file__).parents[3] / "locks" / "orchestrate.txt").read_text()
     assert re.findall(r"(?m)^prefect==(\S+)", pins) == [PREFECT_VERSION]
+
+
+def test_an_agent_polls_every_five_seconds_unless_its_environment_says_otherwise(tmp_path: Path) -> None:
+    api, name = PrefectApi("http://127.0.0.1:4200/api"), "PREFECT_WORKER_QUERY_SECONDS"
+    assert worker_environment(Workspace(tmp_path, {}), api, work_pool="a")[name] == "5"
+    assert worker_environment(Workspace(tmp_path, {}), api, work_pool="a", poll_s=1)[name] == "1"
+    assert worker_environment(Workspace(tmp_path, {name: "9"}), api, work_pool="a", poll_s=1)[name] == "9"
