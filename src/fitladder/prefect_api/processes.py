@@ -211,7 +211,7 @@ def check_prefect() -> None:
 
 def server_command(workspace: Workspace, host: str, port: int) -> list[str]:
     """Command line of the checkout's own server, by path: it runs where Prefect finds no settings file."""
-    program = workspace.folder / "flows" / "server.py"
+    program = workspace.folder / "flows/server.py"
     return [sys.executable, "-P", str(program), "--host", host, "--port", str(port)]
 
 

@@ -116,7 +116,7 @@ def _first_run(ids: Ids, run: tuple[int, ...]) -> int | None:
 
 
 def _common_prefix(ids: Ids, run: tuple[int, ...]) -> int:
-    """How many leading ids both have in common; `engine/marker.py` says the same of plain tuples."""
+    """How many leading ids both have in common; `sampling/marker.py` says the same of plain tuples."""
     pairs = enumerate(zip(ids.tolist(), run, strict=False))
     return next((at for at, (one, other) in pairs if one != other), min(len(ids), len(run)))
 
