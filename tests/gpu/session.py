@@ -128,23 +128,20 @@ def rehearsals(parts: Sequence[str], out: Path) -> dict[str, bool]:
 
 def pools(out: Path, presets: Sequence[str] = POOLS) -> bool:
     """Predicted against live, without an override; block size exact and pool within 2 %."""
-    good = True
-    for preset in presets:
-        path = out / f"pool_{preset}.json"
-        with (out / f"pool_{preset}.log").open("w") as log:
-            run([sys.executable, str(Path(__file__).with_name("pool.py")), preset, str(path)], log)
-        if not path.is_file():
+    path = out / "pools.json"
+    run([sys.executable, str(Path(__file__).with_name("pool.py")), str(path), *presets])
+    good = path.is_file()
+    for live in json.loads(path.read_text()) if good else ():
+        if "failed" in live:
             good = False
             continue
-        live = json.loads(path.read_text())
-        length = live["facts"]["max_model_len_tokens"]
+        length = live["max_model_len_tokens"]
         words = ["--gpu=h200", f"--budget={length // 2}", "--prompt-max=1060", f"--max-model-len={length}"]
-        predicted = json.loads(run([*CLI, "plan", f"--model={preset}", *words, "--json"]))
-        path.write_text(json.dumps(live | {"predicted": predicted}, indent=1) + "\n")
-        blocks, size = live["facts"]["num_blocks"], live["facts"]["block_size_tokens"]
+        predicted = json.loads(run([*CLI, "plan", f"--model={live['model']}", *words, "--json"]))
+        blocks, size = live["num_blocks"], live["block_size_tokens"]
         off = predicted["pool_blocks"] / blocks - 1
         print(
-            f"  {preset}: block {size} predicted {predicted['block_size_tokens']}, "
+            f"  {live['model']}: block {size} predicted {predicted['block_size_tokens']}, "
             f"pool {blocks} predicted {predicted['pool_blocks']} ({off:+.2%})",
             flush=True,
         )
