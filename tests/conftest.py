@@ -7,7 +7,7 @@ so do all that start a real engine: two engines at once would only slow each oth
 from collections.abc import Iterator
 
 import pytest
-from support.prefect_house import Prefect, open_prefect
+from support.prefect_server import PrefectServer, open_prefect
 from xdist.scheduler import LoadScopeScheduling
 
 TOGETHER = {  # by file, since the process that hands out tests knows no more of them
@@ -54,7 +54,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prefect]:
+def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefectServer]:
     """A real server on loopback with a scripted checkout deployed; workers are each test's own."""
     with open_prefect(tmp_path_factory.mktemp("prefect")) as shared:
         yield shared

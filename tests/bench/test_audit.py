@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import bundle_factory as make
+from support import bundles as make
 from support.sample_rows import columns_of, cut_row
 
 from fitladder.audit.periodicity import best_lag, find_loop

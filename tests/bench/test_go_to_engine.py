@@ -8,7 +8,7 @@ import os
 import time
 
 import pytest
-from support.prefect_house import Prefect
+from support.prefect_server import PrefectServer
 
 from fitladder.prefect_api.runs import resume_run
 
@@ -16,13 +16,13 @@ pytestmark = pytest.mark.server
 REPEATS = int(os.environ.get("FITLADDER_BENCH_REPEATS", "1"))
 
 
-def test_seconds_from_go_to_engine(prefect_server: Prefect) -> None:
+def test_seconds_from_go_to_engine(prefect_server: PrefectServer) -> None:
     prefect = prefect_server
     prefect.checkout.script(outcomes=["close:20"])
     seconds = []
     prefect.need("cpu", "gpu")
     for _ in range(REPEATS):
-        experiment = prefect.case()
+        experiment = prefect.fresh_experiment()
         waiting = prefect.suspended(prefect.launch(experiment))
         form = prefect.form(waiting)
         began = time.perf_counter()

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support import bundle_factory as make
+from support import bundles as make
 
 from fitladder.errors import BundleError, BundlePartial
 from fitladder.store.claim import hold_root
@@ -21,7 +21,7 @@ KILLER = """
 import os, signal, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
-from support import bundle_factory as make
+from support import bundles as make
 from fitladder.store.claim import hold_root
 
 class Steps:

@@ -6,7 +6,7 @@ import sys
 import threading
 from pathlib import Path
 
-from support import bundle_factory as make
+from support import bundles as make
 
 from fitladder.errors import RootBusy
 from fitladder.store.claim import hold_root
@@ -16,7 +16,7 @@ PHASE = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
-from support import bundle_factory as make
+from support import bundles as make
 from fitladder.store.claim import hold_root
 from fitladder.errors import FitladderError
 print("ready", flush=True)

@@ -10,8 +10,8 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from scripted.workspace import approve, key_of
-from support.prefect_house import Prefect
+from support.approvals import approve, key_of
+from support.prefect_server import PrefectServer
 
 from fitladder.errors import LadderRefused
 from fitladder.prefect_api.deployments import DEFAULT_SLOT, empty_slot
@@ -23,26 +23,26 @@ LONG_S = 20.0  # between two progress reports: longer than any of these tests lo
 
 
 @pytest.fixture
-def prefect(prefect_server: Prefect) -> Iterator[Prefect]:
+def prefect(prefect_server: PrefectServer) -> Iterator[PrefectServer]:
     yield prefect_server
     prefect_server.settle()
 
 
-def _wait_gone(prefect: Prefect, limit_s: float = 40.0) -> None:
+def _wait_gone(prefect: PrefectServer, limit_s: float = 40.0) -> None:
     deadline = time.monotonic() + limit_s
     while prefect.engines():
         assert time.monotonic() < deadline, "an engine outlived its phase"
         time.sleep(0.1)
 
 
-def _wait_complete(prefect: Prefect, experiment: str) -> None:
+def _wait_complete(prefect: PrefectServer, experiment: str) -> None:
     deadline = time.monotonic() + 90
     while prefect.on_disk(experiment) != COMPLETE:
         assert time.monotonic() < deadline, prefect.on_disk(experiment)
         time.sleep(0.2)
 
 
-def _check_stuck(prefect: Prefect, experiment: str) -> None:
+def _check_stuck(prefect: PrefectServer, experiment: str) -> None:
     """Preflight-only, one generation, and no way to a second one that is not said to be one."""
     assert prefect.on_disk(experiment) == ["preflight.json"]
     assert prefect.generated(experiment) == ["probe@64"]
@@ -50,8 +50,8 @@ def _check_stuck(prefect: Prefect, experiment: str) -> None:
         approve(prefect.checkout.workspace(), key_of("probe", 64, experiment), "again")
 
 
-def test_case_24_two_workers_two_runs_one_generation_and_one_worker_killed(prefect: Prefect) -> None:
-    experiment = prefect.case()
+def test_case_24_two_workers_two_runs_one_generation_and_one_worker_killed(prefect: PrefectServer) -> None:
+    experiment = prefect.fresh_experiment()
     prefect.checkout.script(outcomes=["close:20"], delay_s=6.0)
     first = prefect.approved_phase(experiment)
     prefect.allow(2)
@@ -73,8 +73,8 @@ def test_case_24_two_workers_two_runs_one_generation_and_one_worker_killed(prefe
     assert prefect.generated(experiment) == ["probe@64"]
 
 
-def test_cancelling_in_the_interface_stops_the_engine_and_frees_the_device(prefect: Prefect) -> None:
-    experiment = prefect.case()
+def test_cancelling_in_the_interface_stops_the_engine_and_frees_the_device(prefect: PrefectServer) -> None:
+    experiment = prefect.fresh_experiment()
     prefect.checkout.script(outcomes=["close:20"], delay_s=LONG_S)
     run = prefect.approved_phase(experiment)
     prefect.need("gpu 2")
@@ -90,9 +90,9 @@ def test_cancelling_in_the_interface_stops_the_engine_and_frees_the_device(prefe
 
 
 def test_case_23_and_24_what_dies_is_named_and_asked_for_again_and_a_generation_outlives_its_server(
-    prefect: Prefect,
+    prefect: PrefectServer,
 ) -> None:
-    broken, running = prefect.case(), prefect.case()
+    broken, running = prefect.fresh_experiment(), prefect.fresh_experiment()
     prefect.checkout.script(outcomes=["close:20"], delay_s=LONG_S)
     prefect.need("cpu", "gpu 2")
     dead = prefect.approved_phase(broken)

@@ -12,7 +12,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from support.prefect_house import Prefect
+from support.prefect_server import PrefectServer
 
 from fitladder.prefect_api.client import PrefectApi
 
@@ -59,7 +59,7 @@ def _resume_once(api: PrefectApi, run: str) -> tuple[int, str]:
             return error.code, error.reason
 
 
-def test_every_answer_is_taken_while_workers_poll_each_second(prefect_server: Prefect) -> None:
+def test_every_answer_is_taken_while_workers_poll_each_second(prefect_server: PrefectServer) -> None:
     prefect = prefect_server
     prefect.need("cpu", "cpu 2", "gpu", "gpu 2")
     api = prefect.api

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from support.report_house import history_house
+from support.page_data import history_data
 
 from fitladder.canonical import sha256_file
 from fitladder.report.build import build_report
@@ -89,7 +89,7 @@ def plain(markdown: str) -> str:
 
 @pytest.mark.parametrize("experiment", [CAPACITY, EXACT])
 def test_every_registered_figure_is_on_the_page(tmp_path: Path, experiment: str) -> None:
-    data, registry = history_house(tmp_path)
+    data, registry = history_data(tmp_path)
     html, markdown = build_report(experiment, data, registry)
     twin, page = plain(markdown), html.replace("\u00a0", " ").replace("&lt;", "<")
     assert experiment in twin
@@ -104,7 +104,7 @@ def test_every_registered_figure_is_on_the_page(tmp_path: Path, experiment: str)
 
 @pytest.mark.parametrize("experiment", [CAPACITY, EXACT])
 def test_figures_that_only_differ_are_not_there(tmp_path: Path, experiment: str) -> None:
-    data, registry = history_house(tmp_path)
+    data, registry = history_data(tmp_path)
     twin = plain(build_report(experiment, data, registry)[1])
     glance = twin[twin.index("## Results at a glance") : twin.index("**Demand against live capacity.**")]
     others = {CAPACITY: ["38 of 48", "40 of 48", "996,864"], EXACT: ["37 of 48", "34,816", "471.754"]}
@@ -113,7 +113,7 @@ def test_figures_that_only_differ_are_not_there(tmp_path: Path, experiment: str)
 
 
 def test_the_index_has_every_phase_that_generated(tmp_path: Path) -> None:
-    data, registry = history_house(tmp_path)
+    data, registry = history_data(tmp_path)
     twin = plain(build_index(data, registry)[1])
     for figure in ("471.754", "491.396", "397.688", "37 of 48", "38 of 48", "40 of 48", "963,072 / 996,864"):
         assert figure in twin

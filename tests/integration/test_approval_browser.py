@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Locator, Page, expect, sync_playwright
-from support.prefect_house import Prefect
+from support.prefect_server import PrefectServer
 
 from fitladder.records.approval import CHECKLIST
 
@@ -35,10 +35,10 @@ def _field(form: Locator, label: str) -> Locator:
     )
 
 
-def test_a_reviewer_approves_one_launch_in_the_interface(prefect_server: Prefect, page: Page) -> None:
+def test_a_reviewer_approves_one_launch_in_the_interface(prefect_server: PrefectServer, page: Page) -> None:
     prefect = prefect_server
     prefect.checkout.script(outcomes=["close:20"])
-    experiment = prefect.case()
+    experiment = prefect.fresh_experiment()
     outside: list[str] = []
     page.on("request", lambda request: outside.append(request.url) if _leaves(request.url) else None)
     prefect.need("cpu")

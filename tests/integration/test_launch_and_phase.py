@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import pytest
-from support.prefect_house import OWNER, Prefect
+from support.prefect_server import OWNER, PrefectServer
 
 from fitladder.approval.chain import chain_path, load_chain
 from fitladder.errors import GoRefused
@@ -32,7 +32,7 @@ LATE_S = 2
 class Stage:
     """Every launch by the name of its story."""
 
-    prefect: Prefect
+    prefect: PrefectServer
     launches: dict[str, FlowRun]
     notes: dict[str, str] = field(default_factory=dict)
     runs: dict[str, FlowRun] = field(default_factory=dict)  # every other run that a story needs
@@ -45,15 +45,15 @@ class Stage:
 
 
 @pytest.fixture(scope="module")
-def stage(prefect_server: Prefect) -> Iterator[Stage]:
+def stage(prefect_server: PrefectServer) -> Iterator[Stage]:
     prefect = prefect_server
     prefect.checkout.script(outcomes=["close:20"], delay_s=0.1)
     prefect.need("cpu", "gpu")
-    launches = {"window": prefect.launch(prefect.case()), "go": prefect.launch(prefect.case())}
-    launches["owned"] = prefect.launch(prefect.case(), requester="rosa")
-    launches["no_go"] = prefect.launch(prefect.case())
-    launches["wrong"] = prefect.launch(prefect.case())
-    launches["late"] = prefect.launch(prefect.case(), wait_s=LATE_S)
+    launches = {name: prefect.launch(prefect.fresh_experiment()) for name in ("window", "go")}
+    launches["owned"] = prefect.launch(prefect.fresh_experiment(), requester="rosa")
+    launches["no_go"] = prefect.launch(prefect.fresh_experiment())
+    launches["wrong"] = prefect.launch(prefect.fresh_experiment())
+    launches["late"] = prefect.launch(prefect.fresh_experiment(), wait_s=LATE_S)
     stage = Stage(prefect, launches)
     prefect.approve(launches["window"], allows_window=True)
     waiting = prefect.approve(launches["go"])

@@ -14,23 +14,15 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from scripted.workspace import (
-    EXPERIMENT,
-    REJECTED,
-    ROOT,
-    ScriptedHouse,
-    approve,
-    key_of,
-    make_house,
-    run_whole_phase,
-)
-from support.prefect_house import OWNER, Prefect
+from support.approvals import approve, key_of, run_whole_phase
+from support.checkout import EXPERIMENT, REJECTED, ROOT, ScriptedCheckout, make_scripted_checkout
+from support.prefect_server import OWNER, PrefectServer
 
 from fitladder.evidence.load import load_evidence
 
 
 def rehearse(
-    made: ScriptedHouse, *words: str, environment: Mapping[str, str] | None = None, **more: str
+    made: ScriptedCheckout, *words: str, environment: Mapping[str, str] | None = None, **more: str
 ) -> subprocess.CompletedProcess[str]:
     plain = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
     return subprocess.run(
@@ -54,25 +46,25 @@ def refused(done: subprocess.CompletedProcess[str], code: int, *parts: str) -> N
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> ScriptedHouse:
-    return make_house(tmp_path / "checkout", review="self")
+def made(tmp_path: Path) -> ScriptedCheckout:
+    return make_scripted_checkout(tmp_path / "checkout", review="self")
 
 
 def test_what_cannot_be_is_refused_in_one_line_before_anything_starts(
-    made: ScriptedHouse, tmp_path: Path
+    made: ScriptedCheckout, tmp_path: Path
 ) -> None:
     refused(rehearse(made, "no_such_experiment"), 3, "no_such_experiment", EXPERIMENT)
     without_root = {k: v for k, v in made.environment.items() if not k.endswith("_ROOT")}
     refused(rehearse(made, EXPERIMENT, environment=without_root), 6, "SCRIPTED_EXPERIMENT_ROOT")
     without_engine = {k: v for k, v in made.environment.items() if "ENGINE" not in k}
     refused(rehearse(made, EXPERIMENT, environment=without_engine), 12, "make setup")
-    independent = make_house(tmp_path / "independent")
+    independent = make_scripted_checkout(tmp_path / "independent")
     refused(rehearse(independent, EXPERIMENT, "--yes"), 8, "another person's GO")
     assert not (made.folder / ".prefect").exists()
     assert made.lines() == []
 
 
-def test_a_taken_port_is_one_line(made: ScriptedHouse) -> None:
+def test_a_taken_port_is_one_line(made: ScriptedCheckout) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -80,12 +72,12 @@ def test_a_taken_port_is_one_line(made: ScriptedHouse) -> None:
     refused(done, 12, "is taken")
 
 
-def test_a_server_that_is_not_there_is_one_line(made: ScriptedHouse) -> None:
+def test_a_server_that_is_not_there_is_one_line(made: ScriptedCheckout) -> None:
     done = rehearse(made, EXPERIMENT, PREFECT_API_URL="http://127.0.0.1:9/api")
     refused(done, 12, "no answer from the Prefect server", "PREFECT_API_URL")
 
 
-def test_an_ended_ladder_starts_neither_server_nor_engine(made: ScriptedHouse) -> None:
+def test_an_ended_ladder_starts_neither_server_nor_engine(made: ScriptedCheckout) -> None:
     made.script(outcomes=REJECTED)
     for number, budget in enumerate((64, 96)):
         key = key_of("probe", budget)
@@ -99,7 +91,7 @@ def test_an_ended_ladder_starts_neither_server_nor_engine(made: ScriptedHouse) -
     refused(rehearse(made, EXPERIMENT), 6, "is gone", "probe@64 was begun", restart_advice)
 
 
-def test_an_experiment_that_is_over_says_so_and_is_offered_no_clean_demo(made: ScriptedHouse) -> None:
+def test_an_experiment_that_is_over_says_so_and_is_offered_no_clean_demo(made: ScriptedCheckout) -> None:
     made.section["state"] = "terminal"
     made.register()
     done = rehearse(made, EXPERIMENT)
@@ -110,9 +102,9 @@ def test_an_experiment_that_is_over_says_so_and_is_offered_no_clean_demo(made: S
 
 @pytest.mark.server
 def test_ctrl_c_in_the_middle_of_a_generation_leaves_nothing_running(
-    prefect_server: Prefect, tmp_path: Path
+    prefect_server: PrefectServer, tmp_path: Path
 ) -> None:
-    prefect, experiment = prefect_server, prefect_server.case()
+    prefect, experiment = prefect_server, prefect_server.fresh_experiment()
     prefect.checkout.document["experiments"][experiment]["review"] = "self"
     prefect.checkout.register()
     prefect.checkout.script(outcomes=["close:20"], delay_s=20.0)

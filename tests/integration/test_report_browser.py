@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
-from support.report_house import history_house, small_house
+from support.page_data import history_data, small_data
 
 from fitladder.audit.token_files import ForeignRow, audit_rows
 from fitladder.canonical import Rate
@@ -65,8 +65,8 @@ REPEATED_IDS = """() => {
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("pages")
-    data, registry = history_house(folder / "history")
-    small, small_registry = small_house(folder / "small", done=((64, "probe"), (96, "probe")))
+    data, registry = history_data(folder / "history")
+    small, small_registry = small_data(folder / "small", done=((64, "probe"), (96, "probe")))
     words = {
         "title": LONG,
         "near_duplicate": LONG,
@@ -75,7 +75,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "may_not_conclude": [LONG],
         "names": [],
     }
-    hostile, hostile_registry = small_house(folder / "hostile", words=words)
+    hostile, hostile_registry = small_data(folder / "hostile", words=words)
     for text in (LONG, RIGHT_TO_LEFT, "- | `x` ![y](z) https://example.org"):
         append_log(hostile, "small_experiment", text, author=LONG[:100], recorded="2026-01-02T03:04:05Z")
     html = {

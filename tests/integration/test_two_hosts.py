@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from scripted.workspace import key_of
-from support.prefect_house import Checkout, Prefect, make_checkout
+from support.approvals import key_of
+from support.prefect_server import PrefectCheckout, PrefectServer, make_prefect_checkout
 
 from fitladder.approval.chain import chain_path, load_chain
 from fitladder.prefect_api.deployments import GPU_POOL, claim_queue, ensure_device
@@ -32,8 +32,8 @@ FITLADDER = [sys.executable, "-c", "from fitladder.cli.main import main; main()"
 class Hosts:
     """The shared server's own checkout serves `default`; `other` serves `gpuhost`."""
 
-    prefect: Prefect
-    other: Checkout
+    prefect: PrefectServer
+    other: PrefectCheckout
     children: list[Child] = field(default_factory=list)
 
     def environment(self, **more: str) -> dict[str, str]:
@@ -64,14 +64,14 @@ class Hosts:
             assert time.monotonic() < deadline, log.read_text()
             time.sleep(0.1)
 
-    def has(self, checkout: Checkout, experiment: str, file: str) -> bool:
+    def has(self, checkout: PrefectCheckout, experiment: str, file: str) -> bool:
         place = place_of(key_of("probe", 64, experiment), 1)
         return (checkout.folder / "artifacts" / experiment / place / file).exists()
 
 
 @pytest.fixture(scope="module")
-def hosts(prefect_server: Prefect, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
-    hosts = Hosts(prefect_server, make_checkout(tmp_path_factory.mktemp("gpuhost") / "checkout"))
+def hosts(prefect_server: PrefectServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
+    hosts = Hosts(prefect_server, make_prefect_checkout(tmp_path_factory.mktemp("gpuhost") / "checkout"))
     claim_queue(prefect_server.api, DEFAULT_QUEUE, prefect_server.checkout.folder)
     prefect_server.need("cpu", "gpu")
     try:
@@ -93,7 +93,7 @@ def _sent(hosts: Hosts, experiment: str, *words: str) -> FlowRun:
 
 
 def test_two_hosts_run_two_experiments_at_once_each_where_its_root_is(hosts: Hosts) -> None:
-    prefect, here, there = hosts.prefect, hosts.prefect.case(), hosts.prefect.case()
+    prefect, here, there = hosts.prefect, hosts.prefect.fresh_experiment(), hosts.prefect.fresh_experiment()
     for checkout in (prefect.checkout, hosts.other):
         checkout.script(outcomes=["close:20"], delay_s=8.0)
     launches = prefect.launch(here), _sent(hosts, there, f"--queue={QUEUE}")
@@ -129,9 +129,9 @@ def test_two_hosts_run_two_experiments_at_once_each_where_its_root_is(hosts: Hos
 
 
 def test_a_reader_sees_what_runs_elsewhere_as_no_conflict(hosts: Hosts, tmp_path: Path) -> None:
-    prefect, experiment = hosts.prefect, hosts.prefect.case()
+    prefect, experiment = hosts.prefect, hosts.prefect.fresh_experiment()
     hosts.other.script(outcomes=["close:20"])
-    reader = make_checkout(tmp_path / "laptop")
+    reader = make_prefect_checkout(tmp_path / "laptop")
     laptop = {name: "" for name in reader.environment if "ROOT" in name}
     prefect.approve(_sent(hosts, experiment, f"--queue={QUEUE}"))
     run = prefect.wait(prefect.phase(experiment))
@@ -149,7 +149,7 @@ def test_a_reader_sees_what_runs_elsewhere_as_no_conflict(hosts: Hosts, tmp_path
 
 
 def test_a_checkout_that_binds_otherwise_is_refused_before_anybody_is_asked(hosts: Hosts) -> None:
-    experiment = hosts.prefect.case()
+    experiment = hosts.prefect.fresh_experiment()
     document = json.loads(json.dumps(hosts.other.document))
     section = hosts.other.document["experiments"][experiment]
     section["sampling"] = {**section["sampling"], "temperature": section["sampling"]["temperature"] + 0.125}
@@ -200,7 +200,7 @@ def test_each_host_has_a_window_of_its_own(hosts: Hosts) -> None:
         (("agent", "--cpu"), 12, "belongs to another checkout"),
         (("agent", "--queue=a/b"), 2, "the name of a work queue"),
         (
-            ("launch", "case_00", "--phase=probe", "--budget=64", "--queue=nowhere"),
+            ("launch", "copy_00", "--phase=probe", "--budget=64", "--queue=nowhere"),
             12,
             "no host serves work queue",
         ),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support import bundle_factory as make
+from support import bundles as make
 from support.sample_rows import read_rows
 
 from fitladder.errors import BundleError

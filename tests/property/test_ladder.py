@@ -4,7 +4,7 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support import bundle_factory as make
+from support import bundles as make
 
 from fitladder.ladder.authorise import next_phase
 from fitladder.ladder.outcome import interrupted, outcome_of

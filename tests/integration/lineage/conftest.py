@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support import lineage_factory as make
+from support import dvc_checkout as make
 
 from fitladder.dvc_api.publish import bring_in, run_lineage
 

@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from support import lineage_factory as make
+from support import dvc_checkout as make
 
 from fitladder.dvc_api.ingest import ingest
 from fitladder.errors import BindingChanged, ContentSealed

@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from support import lineage_factory as make
+from support import dvc_checkout as make
 
 from fitladder.dvc_api.check import check_lineage
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import lineage_factory as make
+from support import dvc_checkout as make
 
 from fitladder.dvc_api.check import check_lineage
 from fitladder.dvc_api.publish import pull, push

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import tokenizers
 import yaml
-from support import bundle_factory, report_house
-from support import lineage_factory as make
+from support import bundles, page_data
+from support import dvc_checkout as make
 
 from fitladder.canonical import canonical_bytes, read_json, sha256_file
 from fitladder.domains.macros.program import format_calls
@@ -28,7 +28,7 @@ from fitladder.stages.semantics import make_semantics
 
 SELECTED = ((384, "probe"), (384, "base"), (384, "designed"))
 RIGHT, WRONG, JUNK = "reuse-000", "no-reuse-001", "no-reuse-002"
-WORDS = report_house.WORDS | {"question": ["Do they do?"], "found": ["See the tables."]}
+WORDS = page_data.WORDS | {"question": ["Do they do?"], "found": ["See the tables."]}
 _WATCHED = ("hidden.json", "tokenizer.json")
 _opened: list[str] | None = None  # what the hook saw; None while nobody watches
 
@@ -182,7 +182,7 @@ def refuses_every_edit(registry: Registry, data: Path) -> None:
 
 
 def test_answers_of_a_selected_matrix_are_graded_after_the_choice_is_frozen(workspace, opened, monkeypatch):
-    monkeypatch.setattr(bundle_factory, "rows", answered(workspace))
+    monkeypatch.setattr(bundles, "rows", answered(workspace))
     registry, data, selection = decided(workspace, SELECTED)
     assert (selection["pass"], selection["selected"]) == (True, 384)
 

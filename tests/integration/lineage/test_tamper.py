@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from support import lineage_factory as make
+from support import dvc_checkout as make
 
 from fitladder.approval.chain import append, chain_path, load_chain
 from fitladder.canonical import sha256_bytes

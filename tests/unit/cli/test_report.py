@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from support.report_house import ROOT, history_house
+from support.page_data import ROOT, history_data
 
 from fitladder.cli.main import main
 
@@ -40,7 +40,7 @@ def fitladder(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
 
 
 def test_pages_twins_and_index(tmp_path: Path, fitladder: Callable[..., Done]) -> None:
-    data, registry = history_house(tmp_path)
+    data, registry = history_data(tmp_path)
     options = ("--params", str(ROOT / "params.yaml"), "--data", str(data))
     done = fitladder("report", *options, "--json")
     assert done.returncode == 0, done.stderr
@@ -59,7 +59,7 @@ def test_pages_twins_and_index(tmp_path: Path, fitladder: Callable[..., Done]) -
 
 
 def test_an_unknown_experiment_is_one_line(tmp_path: Path, fitladder: Callable[..., Done]) -> None:
-    data, _ = history_house(tmp_path)
+    data, _ = history_data(tmp_path)
     done = fitladder("report", "no_such_one", "--params", str(ROOT / "params.yaml"), "--data", str(data))
     assert done.returncode == 3
     assert done.stderr.count("\n") == 1
@@ -69,7 +69,7 @@ def test_an_unknown_experiment_is_one_line(tmp_path: Path, fitladder: Callable[.
 def test_a_narrative_that_disagrees_leaves_the_old_page(
     tmp_path: Path, fitladder: Callable[..., Done]
 ) -> None:
-    data, _ = history_house(tmp_path)
+    data, _ = history_data(tmp_path)
     options = (EXACT, "--params", str(ROOT / "params.yaml"), "--data", str(data))
     assert fitladder("report", *options).returncode == 0
     page = data / "reports" / f"{EXACT}.html"
@@ -83,7 +83,7 @@ def test_a_narrative_that_disagrees_leaves_the_old_page(
 
 
 def test_log_appends_shows_and_reaches_the_page(tmp_path: Path, fitladder: Callable[..., Done]) -> None:
-    data, _ = history_house(tmp_path)
+    data, _ = history_data(tmp_path)
     options = ("--params", str(ROOT / "params.yaml"), "--data", str(data))
     note = "stopped the [red]agent[/] for <maintenance>"
     added = fitladder("log", EXACT, note, "--by", "ada", *options, "--json")

@@ -5,7 +5,8 @@ import time
 from pathlib import Path
 
 import pytest
-from scripted.workspace import EXPERIMENT, ScriptedHouse, approve, key_of, make_house, run_whole_phase
+from support.approvals import approve, key_of, run_whole_phase
+from support.checkout import EXPERIMENT, ScriptedCheckout, make_scripted_checkout
 
 from fitladder.cli import main as cli
 
@@ -53,9 +54,9 @@ def test_the_table_names_the_receipt(
     assert "complete, rejected" in out
 
 
-def _house_of_two(folder: Path) -> ScriptedHouse:
+def _checkout_of_two(folder: Path) -> ScriptedCheckout:
     """One experiment with a complete probe, and another that never began; to be registered."""
-    made = make_house(folder / "checkout")
+    made = make_scripted_checkout(folder / "checkout")
     probe = key_of("probe", 64)
     run_whole_phase(made.workspace(), probe, approve(made.workspace(), probe))
     other = {**made.section, "artifacts": {**made.section["artifacts"], "environment_override": "OTHER_ROOT"}}
@@ -63,7 +64,7 @@ def _house_of_two(folder: Path) -> ScriptedHouse:
     return made
 
 
-def _run_status(monkeypatch: pytest.MonkeyPatch, made: ScriptedHouse, words: tuple[str, ...]) -> object:
+def _run_status(monkeypatch: pytest.MonkeyPatch, made: ScriptedCheckout, words: tuple[str, ...]) -> object:
     """`fitladder status` in that checkout, without a server; returns its exit code."""
     for name, value in made.environment.items():
         monkeypatch.setenv(name, value)
@@ -83,7 +84,7 @@ def test_a_foreign_experiment_hides_no_other(
     words: tuple[str, ...],
     code: int,
 ) -> None:
-    made = _house_of_two(tmp_path)
+    made = _checkout_of_two(tmp_path)
     made.section["sampling"] = {**made.section["sampling"], "top_k": 21}
     made.register()
     stopped = _run_status(monkeypatch, made, words)
@@ -107,7 +108,7 @@ def test_a_broken_experiment_hides_no_other_and_the_exit_code_says_so(
     tmp_path: Path,
     words: tuple[str, ...],
 ) -> None:
-    made = _house_of_two(tmp_path)
+    made = _checkout_of_two(tmp_path)
     made.register()
     samples = next(Path(made.root).rglob("samples.parquet"))
     flipped = bytearray(samples.read_bytes())
@@ -147,7 +148,7 @@ def test_a_server_that_is_away_hides_nothing_that_the_disk_proves(
 def test_a_root_that_may_not_be_used_is_no_missing_one(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, named: str
 ) -> None:
-    made = make_house(tmp_path / "checkout")
+    made = make_scripted_checkout(tmp_path / "checkout")
     other = {**made.section, "artifacts": {**made.section["artifacts"], "environment_override": "OTHER_ROOT"}}
     made.document["experiments"]["other_experiment"] = other
     made.register()

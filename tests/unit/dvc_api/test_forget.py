@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from support.lineage_factory import commit, git
+from support.dvc_checkout import commit, git
 
 from fitladder.dvc_api.forget import forget, forget_text
 from fitladder.dvc_files.lock_file import load_lock

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import bundle_factory as make
+from support import bundles as make
 
 import fitladder.dvc_api.ingest as module
 from fitladder.dvc_api.ingest import Ingested, ingest

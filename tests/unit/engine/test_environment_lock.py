@@ -20,7 +20,7 @@ def test_a_lock_for_each_kind_of_engine(tmp_path, backend, name):
     assert engine_lock(tmp_path, backend) == tmp_path / name
 
 
-def test_the_house_names_the_lock_of_the_registered_engine():
+def test_the_workspace_names_the_lock_of_the_registered_engine():
     workspace, registry = Workspace(ROOT, {}), load_registry(ROOT / "params.yaml")
     names = {
         name: workspace.engine_lock(registry.experiment(name).engine).name

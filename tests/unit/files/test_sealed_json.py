@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from support import bundle_factory as make
+from support import bundles as make
 
 from fitladder.canonical import canonical_bytes, canonical_sha256
 from fitladder.errors import BundleError, BundleTampered

@@ -145,7 +145,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
             read_yaml(tmp_path / name, error=LineageError)
 
 
-def test_no_other_reader_stands_in_the_house() -> None:
+def test_no_other_yaml_reader_in_the_sources() -> None:
     users = {
         path.relative_to(ROOT).as_posix()
         for folder in ("src", "tasks", "flows")

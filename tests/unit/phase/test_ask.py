@@ -5,18 +5,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from scripted.workspace import (
-    EXPERIMENT,
-    ROOT,
-    ScriptedHouse,
-    approve,
-    ask_for,
-    filled,
-    key_of,
-    make_house,
-    make_key,
-    run_whole_phase,
-)
+from support.approvals import approve, ask_for, filled, key_of, make_key, run_whole_phase
+from support.checkout import EXPERIMENT, ROOT, ScriptedCheckout, make_scripted_checkout
 
 from fitladder.approval.chain import chain_path, load_chain
 from fitladder.approval.form import ask_of_schema, decision_form, go_of
@@ -46,17 +36,17 @@ def now() -> datetime:
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> ScriptedHouse:
-    return make_house(tmp_path / "checkout")
+def made(tmp_path: Path) -> ScriptedCheckout:
+    return make_scripted_checkout(tmp_path / "checkout")
 
 
-def kinds(made: ScriptedHouse) -> list[str]:
+def kinds(made: ScriptedCheckout) -> list[str]:
     return [
         entry.kind for entry in load_chain(chain_path(made.workspace().approvals, EXPERIMENT), EXPERIMENT)
     ]
 
 
-def test_case_23_asking_and_answering_again_changes_nothing(made: ScriptedHouse) -> None:
+def test_case_23_asking_and_answering_again_changes_nothing(made: ScriptedCheckout) -> None:
     workspace = made.workspace()
     ask = ask_for(workspace, PROBE)
     assert ask_for(workspace, PROBE) == ask
@@ -82,7 +72,7 @@ def test_case_23_asking_and_answering_again_changes_nothing(made: ScriptedHouse)
         ({"allows_window": "yes"}, "refused", "allows_window"),
     ],
 )
-def test_every_answer_is_recorded_as_what_it_is(made: ScriptedHouse, changes, kind, reason) -> None:
+def test_every_answer_is_recorded_as_what_it_is(made: ScriptedCheckout, changes, kind, reason) -> None:
     ask = ask_for(made.workspace(), PROBE)
     entry = decide(made.workspace(), ask, filled(ask, **changes), now())
     assert entry.kind == kind
@@ -94,19 +84,19 @@ def test_every_answer_is_recorded_as_what_it_is(made: ScriptedHouse, changes, ki
         check_ready(made.workspace(), ask, "gpu", now())
 
 
-def test_an_empty_form_of_an_automation_is_refused(made: ScriptedHouse) -> None:
+def test_an_empty_form_of_an_automation_is_refused(made: ScriptedCheckout) -> None:
     ask = ask_for(made.workspace(), PROBE)
     assert decide(made.workspace(), ask, {}, now()).kind == "refused"
 
 
-def test_an_answer_whose_window_is_over_is_expired(made: ScriptedHouse) -> None:
+def test_an_answer_whose_window_is_over_is_expired(made: ScriptedCheckout) -> None:
     ask = ask_for(made.workspace(), PROBE)
     soon = (now() + timedelta(seconds=60)).strftime("%Y-%m-%dT%H:%M:%SZ")
     late = now() + timedelta(seconds=61)
     assert decide(made.workspace(), ask, filled(ask, expires=soon), late).kind == "expired"
 
 
-def test_a_go_that_expires_before_it_is_dispatched_is_refused(made: ScriptedHouse) -> None:
+def test_a_go_that_expires_before_it_is_dispatched_is_refused(made: ScriptedCheckout) -> None:
     ask = ask_for(made.workspace(), PROBE)
     soon = (now() + timedelta(seconds=60)).strftime("%Y-%m-%dT%H:%M:%SZ")
     decide(made.workspace(), ask, filled(ask, expires=soon), now())
@@ -115,7 +105,7 @@ def test_a_go_that_expires_before_it_is_dispatched_is_refused(made: ScriptedHous
 
 
 def test_an_ask_that_nobody_answers_is_closed_once_and_a_late_answer_changes_nothing(
-    made: ScriptedHouse,
+    made: ScriptedCheckout,
 ) -> None:
     ask = ask_for(made.workspace(), PROBE, wait_s=60)
     later = now() + timedelta(seconds=65)
@@ -126,7 +116,7 @@ def test_an_ask_that_nobody_answers_is_closed_once_and_a_late_answer_changes_not
     assert kinds(made) == ["asked", "timed_out"]
 
 
-def test_params_changed_between_ask_and_answer_are_refused(made: ScriptedHouse) -> None:
+def test_params_changed_between_ask_and_answer_are_refused(made: ScriptedCheckout) -> None:
     ask = ask_for(made.workspace(), PROBE)
     made.section["sampling"]["top_k"] = 21
     made.register()
@@ -137,7 +127,9 @@ def test_params_changed_between_ask_and_answer_are_refused(made: ScriptedHouse) 
 
 def test_a_signed_go_counts_and_an_unsigned_one_does_not(tmp_path: Path) -> None:
     private, public = make_key(tmp_path, "jan")
-    made = make_house(tmp_path / "checkout", _reviewers=[{"name": "jan", "ssh_public_key": public}])
+    made = make_scripted_checkout(
+        tmp_path / "checkout", _reviewers=[{"name": "jan", "ssh_public_key": public}]
+    )
     ask = ask_for(made.workspace(), PROBE)
     statement, _ = go_of(ask, filled(ask))
     signed = decide(made.workspace(), ask, filled(ask, signature=sign(statement, private)), now())
@@ -150,7 +142,7 @@ def test_a_signed_go_counts_and_an_unsigned_one_does_not(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("owner_first", [True, False])
 def test_go_and_handoff_in_either_order(tmp_path: Path, owner_first) -> None:
-    made = make_house(tmp_path / "checkout", _gpu_owners={"gpu": "olga"})
+    made = make_scripted_checkout(tmp_path / "checkout", _gpu_owners={"gpu": "olga"})
     workspace, ask = made.workspace(), ask_for(made.workspace(), PROBE)
     form = {"hands_over": True, "owner": "olga", "expires": "2199-01-01T00:00:00Z", "signature": ""}
     steps = [
@@ -169,7 +161,7 @@ def test_go_and_handoff_in_either_order(tmp_path: Path, owner_first) -> None:
 
 
 def test_without_the_handoff_the_gpu_host_refuses_too(tmp_path: Path) -> None:
-    made = make_house(tmp_path / "checkout", _gpu_owners={"gpu": "olga"})
+    made = make_scripted_checkout(tmp_path / "checkout", _gpu_owners={"gpu": "olga"})
     go = approve(made.workspace(), PROBE)
     with pytest.raises(GoRefused, match="was not handed over"):
         run_whole_phase(made.workspace(), PROBE, go)
@@ -181,7 +173,7 @@ def test_without_the_handoff_the_gpu_host_refuses_too(tmp_path: Path) -> None:
     [{"hands_over": False}, {"owner": "rosa"}, {"expires": "2026-01-02T03:04:05Z"}, {"signature": "x"}],
 )
 def test_a_handoff_that_is_none_is_refused_and_not_recorded(tmp_path: Path, changes) -> None:
-    made = make_house(tmp_path / "checkout", _gpu_owners={"gpu": "olga"})
+    made = make_scripted_checkout(tmp_path / "checkout", _gpu_owners={"gpu": "olga"})
     ask = ask_for(made.workspace(), PROBE)
     form = {"hands_over": True, "owner": "olga", "expires": "2199-01-01T00:00:00Z", "signature": ""}
     with pytest.raises(GoRefused):
@@ -189,18 +181,18 @@ def test_a_handoff_that_is_none_is_refused_and_not_recorded(tmp_path: Path, chan
     assert kinds(made) == ["asked"]
 
 
-def test_another_host_adopts_the_chain_that_came_with_the_run(made: ScriptedHouse, tmp_path: Path) -> None:
+def test_another_host_adopts_the_chain_that_came_with_the_run(made: ScriptedCheckout, tmp_path: Path) -> None:
     ask = ask_for(made.workspace(), PROBE)
     decide(made.workspace(), ask, filled(ask), now())
     ready = check_ready(made.workspace(), ask, "gpu", now())
-    host = make_house(tmp_path / "gpu-host")
+    host = make_scripted_checkout(tmp_path / "gpu-host")
     with pytest.raises(GoRefused, match="no such GO"):
         run_whole_phase(host.workspace(), PROBE, ready.parameters["go_sha256"])
     adopt(host.workspace(), EXPERIMENT, ready.parameters["approvals"])
     assert run_whole_phase(host.workspace(), PROBE, ready.parameters["go_sha256"]).rows == 4
 
 
-def test_the_window_takes_only_what_allows_it_and_only_once(made: ScriptedHouse) -> None:
+def test_the_window_takes_only_what_allows_it_and_only_once(made: ScriptedCheckout) -> None:
     ask = ask_for(made.workspace(), PROBE)
     decide(made.workspace(), ask, filled(ask), now())
     assert window_go(made.workspace(), EXPERIMENT, "gpu", now()) is None
@@ -214,7 +206,7 @@ def test_the_window_takes_only_what_allows_it_and_only_once(made: ScriptedHouse)
     assert window_go(made.workspace(), EXPERIMENT, "gpu", now()) is None
 
 
-def test_the_plan_says_what_a_reviewer_has_to_know(made: ScriptedHouse) -> None:
+def test_the_plan_says_what_a_reviewer_has_to_know(made: ScriptedCheckout) -> None:
     ask = ask_for(made.workspace(), PROBE)
     text = render_plan(plan_phase(made.workspace(), ask, "gpu"))
     assert ask.binding_sha256 in text
@@ -230,7 +222,7 @@ def test_the_plan_says_what_a_reviewer_has_to_know(made: ScriptedHouse) -> None:
     assert len(text.splitlines()) < 45
 
 
-def test_an_overcommitted_width_is_said_in_one_line(made: ScriptedHouse) -> None:
+def test_an_overcommitted_width_is_said_in_one_line(made: ScriptedCheckout) -> None:
     evidence = load_evidence(made.workspace(), EXPERIMENT)
     geometry = expected_geometry(made.workspace(), evidence)
     assert geometry is not None
@@ -238,7 +230,7 @@ def test_an_overcommitted_width_is_said_in_one_line(made: ScriptedHouse) -> None
     assert fit_line(evidence.experiment, rung, geometry, 12) == "12 sequences need 2.0x the pool; 6 fit"
 
 
-def test_the_forms_schema_carries_the_ask_and_holds_the_hash_as_a_pattern(made: ScriptedHouse) -> None:
+def test_the_forms_schema_carries_the_ask_and_holds_the_hash_as_a_pattern(made: ScriptedCheckout) -> None:
     ask = ask_for(made.workspace(), PROBE)
     schema = decision_form(ask, "2199-01-01T00:00:00Z").model_json_schema()
     assert ask_of_schema(schema) == ask
@@ -281,7 +273,7 @@ def _bind_moved(experiment: Experiment) -> Binding:
 
 
 def test_after_decision_code_moved_nothing_is_asked_for_that_no_selection_could_count(
-    made: ScriptedHouse, monkeypatch: pytest.MonkeyPatch
+    made: ScriptedCheckout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workspace, base = made.workspace(), key_of("base", 64)
     run_whole_phase(workspace, PROBE, approve(workspace, PROBE))
@@ -305,7 +297,7 @@ def test_after_decision_code_moved_nothing_is_asked_for_that_no_selection_could_
     assert made.generated() == ["probe@64"]
 
 
-def test_two_launches_of_one_phase_wait_and_only_one_takes_a_go(made: ScriptedHouse) -> None:
+def test_two_launches_of_one_phase_wait_and_only_one_takes_a_go(made: ScriptedCheckout) -> None:
     workspace = made.workspace()
     one, two = ask_for(workspace, PROBE, "ask-1"), ask_for(workspace, PROBE, "ask-2")
     first = decide(workspace, one, filled(one), now())
@@ -321,7 +313,7 @@ def test_two_launches_of_one_phase_wait_and_only_one_takes_a_go(made: ScriptedHo
     open_ask(workspace, PROBE, ask_id="ask-4", requester="rosa", now=later, wait_s=60)
 
 
-def test_two_gos_of_one_phase_begin_it_once(made: ScriptedHouse) -> None:
+def test_two_gos_of_one_phase_begin_it_once(made: ScriptedCheckout) -> None:
     workspace = made.workspace()
     lost = approve(workspace, PROBE, "ask-1")
     again = ask_for(workspace, PROBE, "ask-2", again=True)

@@ -8,16 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scripted.workspace import (
+from support.approvals import approve, key_of, run_whole_phase
+from support.checkout import (
     ADEQUATE,
     EXPERIMENT,
     REJECTED,
     ROOT_VARIABLE,
-    ScriptedHouse,
-    approve,
-    key_of,
-    make_house,
-    run_whole_phase,
+    ScriptedCheckout,
+    make_scripted_checkout,
 )
 
 from fitladder.errors import (
@@ -38,9 +36,9 @@ NEXT = key_of("probe", 96)
 
 
 @pytest.fixture
-def rejected(tmp_path: Path) -> tuple[ScriptedHouse, str]:
+def rejected(tmp_path: Path) -> tuple[ScriptedCheckout, str]:
     """A checkout whose first probe was rejected, and the GO that it used up; a second run would do well."""
-    made = make_house(tmp_path / "checkout")
+    made = make_scripted_checkout(tmp_path / "checkout")
     made.script(outcomes=REJECTED)
     go = approve(made.workspace(), PROBE)
     run_whole_phase(made.workspace(), PROBE, go)
@@ -50,7 +48,7 @@ def rejected(tmp_path: Path) -> tuple[ScriptedHouse, str]:
 
 
 def test_an_older_copy_of_the_root_is_no_way_to_begin_a_phase_anew(
-    rejected: tuple[ScriptedHouse, str],
+    rejected: tuple[ScriptedCheckout, str],
 ) -> None:
     """The tidy way of deleting a bundle: the root as it was before the phase, catalog and all."""
     made, _ = rejected
@@ -66,7 +64,7 @@ def test_an_older_copy_of_the_root_is_no_way_to_begin_a_phase_anew(
 
 
 def test_a_probe_is_not_run_again_in_a_root_that_was_emptied_or_exchanged(
-    rejected: tuple[ScriptedHouse, str], tmp_path: Path
+    rejected: tuple[ScriptedCheckout, str], tmp_path: Path
 ) -> None:
     made, go = rejected
     second = Workspace(
@@ -95,7 +93,7 @@ EDITS: list[tuple[str, Any]] = [
 ]
 
 
-def test_nothing_registered_can_be_edited_after_a_result(rejected: tuple[ScriptedHouse, str]) -> None:
+def test_nothing_registered_can_be_edited_after_a_result(rejected: tuple[ScriptedCheckout, str]) -> None:
     made, _ = rejected
     for field, value in EDITS:
         *parents, leaf = field.split(".")
@@ -112,7 +110,7 @@ def test_nothing_registered_can_be_edited_after_a_result(rejected: tuple[Scripte
     assert load_evidence(made.workspace(), EXPERIMENT).next.key == NEXT
 
 
-def test_rungs_are_not_reordered_renumbered_or_struck(rejected: tuple[ScriptedHouse, str]) -> None:
+def test_rungs_are_not_reordered_renumbered_or_struck(rejected: tuple[ScriptedCheckout, str]) -> None:
     made, _ = rejected
     rungs = made.section["rungs"]
     for changed, error, words in (
@@ -127,7 +125,7 @@ def test_rungs_are_not_reordered_renumbered_or_struck(rejected: tuple[ScriptedHo
             load_evidence(made.workspace(), EXPERIMENT)
 
 
-def test_a_rung_under_another_name_is_refused(rejected: tuple[ScriptedHouse, str]) -> None:
+def test_a_rung_under_another_name_is_refused(rejected: tuple[ScriptedCheckout, str]) -> None:
     made, _ = rejected
     folder = made.root / "think_64"
     for name in ("think_96", "think_064", "think_4_9", "think_+64", "think_64 ", "think_\uff16\uff14"):
@@ -138,7 +136,9 @@ def test_a_rung_under_another_name_is_refused(rejected: tuple[ScriptedHouse, str
     assert load_evidence(made.workspace(), EXPERIMENT).next.key == NEXT
 
 
-def test_a_failed_bundle_is_not_deleted_emptied_or_copied_over(rejected: tuple[ScriptedHouse, str]) -> None:
+def test_a_failed_bundle_is_not_deleted_emptied_or_copied_over(
+    rejected: tuple[ScriptedCheckout, str],
+) -> None:
     made, _ = rejected
     probe, kept = made.root / "think_64" / "probe", made.folder / "kept"
     shutil.copytree(probe, kept)
@@ -158,11 +158,11 @@ def test_a_failed_bundle_is_not_deleted_emptied_or_copied_over(rejected: tuple[S
 
 
 def test_a_bundle_of_another_experiment_or_of_a_better_run_does_not_fit_in(
-    rejected: tuple[ScriptedHouse, str], tmp_path: Path
+    rejected: tuple[ScriptedCheckout, str], tmp_path: Path
 ) -> None:
     """The same protocol run well in another checkout: its files are whole, yet not this root's."""
     made, _ = rejected
-    better = make_house(tmp_path / "better")
+    better = make_scripted_checkout(tmp_path / "better")
     run_whole_phase(better.workspace(), PROBE, approve(better.workspace(), PROBE))
     assert load_evidence(better.workspace(), EXPERIMENT).next.key == key_of("base", 64)
     shutil.rmtree(made.root / "think_64")
@@ -172,7 +172,7 @@ def test_a_bundle_of_another_experiment_or_of_a_better_run_does_not_fit_in(
 
 
 def test_a_root_behind_a_link_is_refused(tmp_path: Path) -> None:
-    made = make_house(tmp_path / "checkout")
+    made = make_scripted_checkout(tmp_path / "checkout")
     (made.folder / "real").mkdir()
     made.root.parent.mkdir(exist_ok=True)
     os.symlink(made.folder / "real", made.root)
@@ -181,19 +181,19 @@ def test_a_root_behind_a_link_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_terminal_experiment_authorises_nothing(tmp_path: Path) -> None:
-    made = make_house(tmp_path / "checkout", state="terminal")
+    made = make_scripted_checkout(tmp_path / "checkout", state="terminal")
     with pytest.raises(LadderRefused, match="terminal"):
         approve(made.workspace(), PROBE)
 
 
 def test_a_matrix_is_never_less_than_a_probe(tmp_path: Path) -> None:
-    made = make_house(tmp_path / "checkout", matrix_k=1)
+    made = make_scripted_checkout(tmp_path / "checkout", matrix_k=1)
     with pytest.raises(RegistrationError, match="matrix_k: got 1, need more than probe_k 2"):
         approve(made.workspace(), PROBE)
 
 
 def test_an_engine_that_stands_in_for_the_real_one_is_on_record_whatever_it_says(tmp_path: Path) -> None:
-    made = make_house(tmp_path / "checkout")
+    made = make_scripted_checkout(tmp_path / "checkout")
     made.script(outcomes=ADEQUATE, facts={"engine": "vllm"})
     run_whole_phase(made.workspace(), PROBE, approve(made.workspace(), PROBE))
     recorded = load_evidence(made.workspace(), EXPERIMENT).bundles[0].preflight
@@ -210,13 +210,14 @@ def test_an_engine_that_stands_in_for_the_real_one_is_on_record_whatever_it_says
 
 def test_case_23_two_processes_of_one_flow_run_make_one_generation(tmp_path: Path) -> None:
     """The id of a flow run opens nothing: the second process with the same one finds the root held."""
-    made = make_house(tmp_path / "checkout")
+    made = make_scripted_checkout(tmp_path / "checkout")
     go = approve(made.workspace(), PROBE)
     with run.hold(made.workspace(), PROBE, "gpu", flow_run_id="run-1") as site:
         code = (
             "import sys; sys.path.insert(0, sys.argv[1]); from pathlib import Path\n"
-            "from scripted.workspace import ScriptedHouse, key_of\nfrom fitladder.phase import run\n"
-            "made = ScriptedHouse(Path(sys.argv[2]))\n"
+            "from support.approvals import key_of\nfrom support.checkout import ScriptedCheckout\n"
+            "from fitladder.phase import run\n"
+            "made = ScriptedCheckout(Path(sys.argv[2]))\n"
             "with run.hold(made.workspace(), key_of('probe', 64), 'gpu', flow_run_id='run-1'):\n    pass\n"
         )
         tests = str(Path(__file__).parents[2])

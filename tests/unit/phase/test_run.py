@@ -11,17 +11,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from scripted.workspace import (
+from support.approvals import approve, key_of, run_whole_phase
+from support.checkout import (
     ADEQUATE,
     EXPERIMENT,
     REJECTED,
     ROOT,
     ROOT_VARIABLE,
-    ScriptedHouse,
-    approve,
-    key_of,
-    make_house,
-    run_whole_phase,
+    ScriptedCheckout,
+    make_scripted_checkout,
 )
 
 from fitladder.approval.chain import chain_path
@@ -44,16 +42,16 @@ PROBE = key_of("probe", 64)
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> ScriptedHouse:
-    return make_house(tmp_path / "checkout")
+def made(tmp_path: Path) -> ScriptedCheckout:
+    return make_scripted_checkout(tmp_path / "checkout")
 
 
-def on_disk(made: ScriptedHouse, key=PROBE) -> list[str]:
+def on_disk(made: ScriptedCheckout, key=PROBE) -> list[str]:
     folder = made.root / key.relative_path
     return sorted(os.listdir(folder)) if folder.exists() else []
 
 
-def test_one_go_makes_one_receipt_and_the_receipt_names_it(made: ScriptedHouse) -> None:
+def test_one_go_makes_one_receipt_and_the_receipt_names_it(made: ScriptedCheckout) -> None:
     go = approve(made.workspace(), PROBE)
     receipt = run_whole_phase(made.workspace(), PROBE, go)
     assert (receipt.go_sha256, receipt.go_identity, receipt.rows) == (go, "self-asserted", 4)
@@ -62,7 +60,7 @@ def test_one_go_makes_one_receipt_and_the_receipt_names_it(made: ScriptedHouse) 
     assert not list((made.folder / "runs" / ".scratch").iterdir())
 
 
-def test_case_23_a_phase_with_a_valid_receipt_is_not_redone(made: ScriptedHouse) -> None:
+def test_case_23_a_phase_with_a_valid_receipt_is_not_redone(made: ScriptedCheckout) -> None:
     go = approve(made.workspace(), PROBE)
     first = run_whole_phase(made.workspace(), PROBE, go)
     bytes_before = (made.root / PROBE.relative_path / "receipt.json").read_bytes()
@@ -71,7 +69,7 @@ def test_case_23_a_phase_with_a_valid_receipt_is_not_redone(made: ScriptedHouse)
     assert (made.root / PROBE.relative_path / "receipt.json").read_bytes() == bytes_before
 
 
-def test_the_whole_ladder_each_phase_with_its_own_go(made: ScriptedHouse) -> None:
+def test_the_whole_ladder_each_phase_with_its_own_go(made: ScriptedCheckout) -> None:
     made.script(outcomes=REJECTED)
     run_whole_phase(made.workspace(), PROBE, approve(made.workspace(), PROBE))
     made.script(outcomes=ADEQUATE)
@@ -87,19 +85,19 @@ def test_the_whole_ladder_each_phase_with_its_own_go(made: ScriptedHouse) -> Non
 
 
 @pytest.mark.parametrize("key", [key_of("base", 64), key_of("probe", 96), key_of("designed", 64)])
-def test_a_phase_that_is_not_due_is_not_even_asked_for(made: ScriptedHouse, key) -> None:
+def test_a_phase_that_is_not_due_is_not_even_asked_for(made: ScriptedCheckout, key) -> None:
     with pytest.raises(LadderRefused, match="not authorised"):
         approve(made.workspace(), key)
     assert not chain_path(made.workspace().approvals, EXPERIMENT).exists()
 
 
-def test_an_unknown_rung_or_experiment_is_one_line(made: ScriptedHouse) -> None:
+def test_an_unknown_rung_or_experiment_is_one_line(made: ScriptedCheckout) -> None:
     for key in (key_of("probe", 65), key_of("probe", 64, "no_such_experiment")):
         with pytest.raises(FitladderError):
             approve(made.workspace(), key)
 
 
-def test_a_go_of_another_phase_is_refused_at_the_engine_too(made: ScriptedHouse) -> None:
+def test_a_go_of_another_phase_is_refused_at_the_engine_too(made: ScriptedCheckout) -> None:
     go = approve(made.workspace(), PROBE)
     run_whole_phase(made.workspace(), PROBE, go)
     base = key_of("base", 64)
@@ -111,7 +109,7 @@ def test_a_go_of_another_phase_is_refused_at_the_engine_too(made: ScriptedHouse)
     assert on_disk(made, base) == []
 
 
-def test_params_changed_after_the_go_are_refused_with_both_bindings(made: ScriptedHouse) -> None:
+def test_params_changed_after_the_go_are_refused_with_both_bindings(made: ScriptedCheckout) -> None:
     go = approve(made.workspace(), PROBE)
     made.section["sampling"]["temperature"] = 0.7
     made.register()
@@ -121,7 +119,7 @@ def test_params_changed_after_the_go_are_refused_with_both_bindings(made: Script
     assert on_disk(made) == []
 
 
-def test_case_22_params_changed_after_a_receipt_name_the_field(made: ScriptedHouse) -> None:
+def test_case_22_params_changed_after_a_receipt_name_the_field(made: ScriptedCheckout) -> None:
     run_whole_phase(made.workspace(), PROBE, approve(made.workspace(), PROBE))
     made.section["sampling"]["run_seed"] = 2702
     made.register()
@@ -130,7 +128,7 @@ def test_case_22_params_changed_after_a_receipt_name_the_field(made: ScriptedHou
     assert (refused.value.got, refused.value.need) == (2701, 2702)
 
 
-def test_another_engine_within_a_rung_is_drift_and_a_measured_pool_is_not(made: ScriptedHouse) -> None:
+def test_another_engine_within_a_rung_is_drift_and_a_measured_pool_is_not(made: ScriptedCheckout) -> None:
     run_whole_phase(made.workspace(), PROBE, approve(made.workspace(), PROBE))
     base = key_of("base", 64)
     go = approve(made.workspace(), base, "ask-2")
@@ -151,7 +149,7 @@ def test_another_engine_within_a_rung_is_drift_and_a_measured_pool_is_not(made: 
         ({"engine_version": "2"}, "engine_version"),
     ],
 )
-def test_a_gate_that_says_no_uses_no_go_and_leaves_nothing(made: ScriptedHouse, facts, why) -> None:
+def test_a_gate_that_says_no_uses_no_go_and_leaves_nothing(made: ScriptedCheckout, facts, why) -> None:
     go = approve(made.workspace(), PROBE)
     made.script(outcomes=ADEQUATE, facts=facts)
     with pytest.raises(GateRefused, match=why):
@@ -163,7 +161,7 @@ def test_a_gate_that_says_no_uses_no_go_and_leaves_nothing(made: ScriptedHouse, 
 
 
 @pytest.mark.parametrize("fault", ["crash", "nonsense", "refuse"])
-def test_an_engine_that_fails_while_generating_leaves_preflight_only(made: ScriptedHouse, fault) -> None:
+def test_an_engine_that_fails_while_generating_leaves_preflight_only(made: ScriptedCheckout, fault) -> None:
     go = approve(made.workspace(), PROBE)
     made.script(**{fault: "stage1"})
     with pytest.raises(EngineFailed):
@@ -176,7 +174,7 @@ def test_an_engine_that_fails_while_generating_leaves_preflight_only(made: Scrip
         approve(made.workspace(), PROBE, "ask-2")
 
 
-def test_case_23_an_interrupted_phase_is_begun_again_under_a_fresh_go(made: ScriptedHouse) -> None:
+def test_case_23_an_interrupted_phase_is_begun_again_under_a_fresh_go(made: ScriptedCheckout) -> None:
     made.script(crash="stage1")
     first = approve(made.workspace(), PROBE)
     with pytest.raises(EngineFailed):
@@ -201,7 +199,7 @@ def test_case_23_an_interrupted_phase_is_begun_again_under_a_fresh_go(made: Scri
 
 
 def test_another_root_makes_no_used_go_good_again_and_no_second_history(
-    made: ScriptedHouse, tmp_path: Path
+    made: ScriptedCheckout, tmp_path: Path
 ) -> None:
     first = run_whole_phase(made.workspace(), PROBE, approve(made.workspace(), PROBE))
     elsewhere = Workspace(made.folder, {**made.environment, ROOT_VARIABLE: str(tmp_path / "elsewhere")})
@@ -217,7 +215,7 @@ def test_another_root_makes_no_used_go_good_again_and_no_second_history(
     assert made.generated() == ["probe@64"]
 
 
-def test_a_go_for_the_first_attempt_does_not_allow_a_second(made: ScriptedHouse) -> None:
+def test_a_go_for_the_first_attempt_does_not_allow_a_second(made: ScriptedCheckout) -> None:
     made.script(crash="stage1")
     used, spare = approve(made.workspace(), PROBE), approve(made.workspace(), PROBE, "spare")
     with pytest.raises(EngineFailed):
@@ -238,7 +236,7 @@ def test_a_go_for_the_first_attempt_does_not_allow_a_second(made: ScriptedHouse)
     assert made.generated() == ["probe@64"] * 3
 
 
-def test_case_22_another_engine_is_no_further_attempt(made: ScriptedHouse) -> None:
+def test_case_22_another_engine_is_no_further_attempt(made: ScriptedCheckout) -> None:
     made.script(crash="stage1")
     with pytest.raises(EngineFailed):
         run_whole_phase(made.workspace(), PROBE, approve(made.workspace(), PROBE))
@@ -248,7 +246,7 @@ def test_case_22_another_engine_is_no_further_attempt(made: ScriptedHouse) -> No
     assert made.generated() == ["probe@64"]
 
 
-def test_a_changed_prompt_or_model_refuses_before_any_engine(made: ScriptedHouse) -> None:
+def test_a_changed_prompt_or_model_refuses_before_any_engine(made: ScriptedCheckout) -> None:
     go = approve(made.workspace(), PROBE)
     records = made.folder / "data" / "inputs" / EXPERIMENT / "records_base.json"
     good = records.read_bytes()
@@ -263,7 +261,7 @@ def test_a_changed_prompt_or_model_refuses_before_any_engine(made: ScriptedHouse
     assert made.generated() == []
 
 
-def test_an_engine_that_is_not_installed_is_one_line(made: ScriptedHouse) -> None:
+def test_an_engine_that_is_not_installed_is_one_line(made: ScriptedCheckout) -> None:
     go = approve(made.workspace(), PROBE)
     workspace = run.Workspace(made.folder, {k: v for k, v in made.environment.items() if "ENGINE" not in k})
     with pytest.raises(FitladderError, match=r"make setup"):
@@ -274,14 +272,15 @@ HOLDER = """
 import sys
 sys.path.insert(0, sys.argv[1])
 from pathlib import Path
-from scripted.workspace import ScriptedHouse, key_of, run_whole_phase
-made = ScriptedHouse(Path(sys.argv[2]))
+from support.approvals import key_of, run_whole_phase
+from support.checkout import ScriptedCheckout
+made = ScriptedCheckout(Path(sys.argv[2]))
 run_whole_phase(made.workspace(), key_of("probe", 64), sys.argv[3])
 """
 
 
 @pytest.fixture
-def other(made: ScriptedHouse) -> Iterator[tuple[subprocess.Popen, str]]:
+def other(made: ScriptedCheckout) -> Iterator[tuple[subprocess.Popen, str]]:
     """Another process in the middle of the generation of the same phase."""
     go = approve(made.workspace(), PROBE)
     made.script(outcomes=ADEQUATE, delay_s=30.0)
@@ -297,14 +296,14 @@ def other(made: ScriptedHouse) -> Iterator[tuple[subprocess.Popen, str]]:
         process.wait(30)
 
 
-def test_case_24_the_second_run_is_refused_on_the_held_root(made: ScriptedHouse, other) -> None:
+def test_case_24_the_second_run_is_refused_on_the_held_root(made: ScriptedCheckout, other) -> None:
     process, go = other
     with pytest.raises(RootBusy, match=f"pid {process.pid}"):
         run_whole_phase(made.workspace(), PROBE, go)
     assert made.generated() == ["probe@64"]
 
 
-def test_an_engine_on_the_device_keeps_every_other_away_and_uses_no_go(made: ScriptedHouse) -> None:
+def test_an_engine_on_the_device_keeps_every_other_away_and_uses_no_go(made: ScriptedCheckout) -> None:
     go = approve(made.workspace(), PROBE)
     device = made.workspace().device_lock
     device.parent.mkdir(exist_ok=True)
@@ -319,7 +318,7 @@ def test_an_engine_on_the_device_keeps_every_other_away_and_uses_no_go(made: Scr
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_a_killed_phase_takes_its_engine_along_and_stays_preflight_only(
-    made: ScriptedHouse, other, number
+    made: ScriptedCheckout, other, number
 ) -> None:
     process, go = other
     process.send_signal(number)
@@ -334,7 +333,7 @@ def test_a_killed_phase_takes_its_engine_along_and_stays_preflight_only(
     assert made.generated() == ["probe@64"]
 
 
-def _engines(made: ScriptedHouse) -> list[int]:
+def _engines(made: ScriptedCheckout) -> list[int]:
     """Engine processes of this checkout that are alive."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
@@ -346,7 +345,7 @@ def _engines(made: ScriptedHouse) -> list[int]:
     return found
 
 
-def test_scratch_keeps_the_engines_log_after_a_failure(made: ScriptedHouse) -> None:
+def test_scratch_keeps_the_engines_log_after_a_failure(made: ScriptedCheckout) -> None:
     go = approve(made.workspace(), PROBE)
     made.script(refuse="facts")
     with pytest.raises(EngineFailed, match="scripted refusal"):

@@ -5,7 +5,7 @@ import sys
 import time
 from pathlib import Path
 
-from scripted.workspace import key_of
+from support.approvals import key_of
 
 from fitladder.canonical import canonical_bytes
 from fitladder.files.lock import Holder, this_holder

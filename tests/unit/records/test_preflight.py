@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
-from support import bundle_factory as make
+from support import bundles as make
 
 from fitladder.errors import BundleError
 from fitladder.records.layout import spot_of

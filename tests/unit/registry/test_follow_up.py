@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from support import lineage_factory as make
+from support import dvc_checkout as make
 
 from fitladder.dvc_files.experiment_lists import check_registered
 from fitladder.errors import LineageError, RegistrationError

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import bundle_factory as make
-from support.report_house import history_house, small_house
+from support import bundles as make
+from support.page_data import history_data, small_data
 
 from fitladder.approval.chain import append, chain_path
 from fitladder.canonical import canonical_bytes, sha256_file
@@ -31,7 +31,7 @@ EXACT = "qwen35_4b_verified_macro_exact_cudagraph_rerun"
 
 
 def test_nothing_has_run(tmp_path: Path, words_of: Callable[[str], str]) -> None:
-    data, registry = small_house(tmp_path, done=())
+    data, registry = small_data(tmp_path, done=())
     html, twin = build_report(ID, data, registry)
     text = words_of(html)
     assert "Not run Registered and frozen" in text
@@ -49,17 +49,17 @@ def test_words_that_nobody_wrote_are_marked_at_the_head(
     tmp_path: Path, words_of: Callable[[str], str]
 ) -> None:
     blank = {"idea": ["To write."], "may_not_conclude": ["To write."], "title": "To write"}
-    data, registry = small_house(tmp_path, words=blank)
+    data, registry = small_data(tmp_path, words=blank)
     html, twin = build_report(ID, data, registry)
     for text in (words_of(html), twin.replace("\\", "")):
         assert "This page is unfinished" in text
         assert "Nobody wrote: title, idea, may_not_conclude." in text
         assert "No one may conclude: To write" not in text
-    assert "unfinished" not in build_report(ID, *small_house(tmp_path / "written"))[0]
+    assert "unfinished" not in build_report(ID, *small_data(tmp_path / "written"))[0]
 
 
 def _begin_again(folder: Path, *, complete: bool = False) -> None:
-    """Another attempt at the small house's probe, carried into its data folder."""
+    """Another attempt at the small data folder's probe, carried into its data folder."""
     root, copy, of = folder / "root", folder / "data" / "bundles" / ID, make.experiment()
     with hold_root(root, ID, "test") as held:
         earlier = tuple(one.file.sha256 for one in verify_root(root, ID).preflights)
@@ -72,7 +72,7 @@ def _begin_again(folder: Path, *, complete: bool = False) -> None:
 
 
 def test_case_22_a_page_shows_every_attempt(tmp_path: Path, words_of: Callable[[str], str]) -> None:
-    data, registry = small_house(tmp_path, done=(), begun=((64, "probe"),))
+    data, registry = small_data(tmp_path, done=(), begun=((64, "probe"),))
     once = build_report(ID, data, registry)
     assert "attempt 2" not in once[0] + once[1]
     _begin_again(tmp_path)
@@ -96,14 +96,14 @@ def test_case_22_a_page_shows_every_attempt(tmp_path: Path, words_of: Callable[[
 
 
 def test_the_newest_interrupted_attempt_stands_for_its_phase(tmp_path: Path) -> None:
-    data, registry = small_house(tmp_path, done=(), begun=((64, "probe"),))
+    data, registry = small_data(tmp_path, done=(), begun=((64, "probe"),))
     _begin_again(tmp_path)
     probe = load_view(ID, data, registry).phases[0]
     assert (probe.state, probe.attempt, len(probe.interrupted)) == ("preflight only", 2, 1)
 
 
 def test_a_probe_with_its_audit(tmp_path: Path, words_of: Callable[[str], str]) -> None:
-    data, registry = small_house(tmp_path)
+    data, registry = small_data(tmp_path)
     view = load_view(ID, data, registry)
     probe = view.phases[0]
     audit = json.loads((data / "audits" / ID / "phases" / "think_64_probe.json").read_text())
@@ -132,7 +132,7 @@ def test_a_probe_with_its_audit(tmp_path: Path, words_of: Callable[[str], str]) 
 
 
 def test_a_phase_that_was_only_begun(tmp_path: Path, words_of: Callable[[str], str]) -> None:
-    data, registry = small_house(tmp_path, done=(), begun=((64, "probe"),))
+    data, registry = small_data(tmp_path, done=(), begun=((64, "probe"),))
     text = words_of(build_report(ID, data, registry)[0])
     assert "Preflight only: the live gates passed" in text
     assert "Periodic loops no row not run" in text  # never a word that reads as zero
@@ -141,19 +141,19 @@ def test_a_phase_that_was_only_begun(tmp_path: Path, words_of: Callable[[str], s
 
 
 def test_a_bundle_without_its_audit(tmp_path: Path, words_of: Callable[[str], str]) -> None:
-    data, registry = small_house(tmp_path, audited=False)
+    data, registry = small_data(tmp_path, audited=False)
     text = words_of(build_report(ID, data, registry)[0])
     assert "Periodic loops not audited not run" in text
     assert "Outcome not audited not run" in text
 
 
 def test_two_builds_are_equal_bytes(tmp_path: Path) -> None:
-    data, registry = small_house(tmp_path)
+    data, registry = small_data(tmp_path)
     assert build_report(ID, data, registry) == build_report(ID, data, registry)
 
 
 def test_the_end_of_a_ladder_is_an_explicit_none(tmp_path: Path, words_of: Callable[[str], str]) -> None:
-    data, registry = small_house(tmp_path, done=((64, "probe"), (96, "probe")))
+    data, registry = small_data(tmp_path, done=((64, "probe"), (96, "probe")))
     make_selection(registry, ID, data)
     view = load_view(ID, data, registry)
     assert view.selection is not None
@@ -165,11 +165,11 @@ def test_the_end_of_a_ladder_is_an_explicit_none(tmp_path: Path, words_of: Calla
 
 
 def test_a_selection_that_bundles_do_not_give_refuses(tmp_path: Path) -> None:
-    data, registry = small_house(tmp_path, done=((64, "probe"), (96, "probe")))
+    data, registry = small_data(tmp_path, done=((64, "probe"), (96, "probe")))
     make_selection(registry, ID, data)
     path = data / "selection" / f"{ID}.json"
     kept = path.read_bytes()
-    other, _ = small_house(tmp_path / "other")
+    other, _ = small_data(tmp_path / "other")
     (other / "selection").mkdir()
     (other / "selection" / f"{ID}.json").write_bytes(kept)
     with pytest.raises(LineageError, match="decides what bundles and audits do not"):
@@ -185,7 +185,7 @@ def _edit(path: Path, **changed: Any) -> None:
     ("field", "edited"), [("tokens_after_onset", 0), ("periodic_loop_contacts", 0), ("rows", [])]
 )
 def test_an_audit_that_its_bundle_does_not_give_refuses(tmp_path: Path, field: str, edited: Any) -> None:
-    data, registry = small_house(tmp_path)
+    data, registry = small_data(tmp_path)
     path = data / "audits" / ID / "phases" / "think_64_probe.json"
     assert json.loads(path.read_bytes())[field] != edited
     _edit(path, **{field: edited})
@@ -197,7 +197,7 @@ def test_an_audit_that_its_bundle_does_not_give_refuses(tmp_path: Path, field: s
     ("field", "edited"), [("reason", "all is well"), ("history_sha256", "0" * 64), ("rungs", [])]
 )
 def test_a_selection_in_other_words_refuses(tmp_path: Path, field: str, edited: Any) -> None:
-    data, registry = small_house(tmp_path, done=((64, "probe"), (96, "probe")))
+    data, registry = small_data(tmp_path, done=((64, "probe"), (96, "probe")))
     make_selection(registry, ID, data)
     _edit(data / "selection" / f"{ID}.json", **{field: edited})
     with pytest.raises(LineageError, match=f"{ID}.json: {field}"):
@@ -205,7 +205,7 @@ def test_a_selection_in_other_words_refuses(tmp_path: Path, field: str, edited: 
 
 
 def test_an_edited_reason_for_reading_no_answer_refuses(tmp_path: Path) -> None:
-    data, registry = small_house(tmp_path, done=((64, "probe"), (96, "probe")))
+    data, registry = small_data(tmp_path, done=((64, "probe"), (96, "probe")))
     make_selection(registry, ID, data)
     make_semantics(registry, ID, data)
     path = data / "semantics" / f"{ID}.json"
@@ -221,7 +221,7 @@ def test_an_edited_reason_for_reading_no_answer_refuses(tmp_path: Path) -> None:
 
 
 def test_answers_of_registered_history_are_only_why_there_are_none(tmp_path: Path) -> None:
-    data, registry = history_house(tmp_path)
+    data, registry = history_data(tmp_path)
     make_history(registry, EXACT, data)
     assert (
         "No answer was read: recorded history: no rows are kept here."
@@ -236,13 +236,13 @@ def test_answers_of_registered_history_are_only_why_there_are_none(tmp_path: Pat
 
 
 def test_an_authored_number_that_disagrees_refuses_to_render(tmp_path: Path) -> None:
-    data, registry = small_house(tmp_path, words={"found": ["{{ rung(64).samples = 5 }}"]})
+    data, registry = small_data(tmp_path, words={"found": ["{{ rung(64).samples = 5 }}"]})
     with pytest.raises(InputRefused, match=r"disagrees with its audit .* got 5, need 4"):
         build_report(ID, data, registry)
 
 
 def test_a_historic_narrative_that_disagrees_refuses_to_render(tmp_path: Path) -> None:
-    data, registry = history_house(tmp_path)
+    data, registry = history_data(tmp_path)
     path = data / "narratives" / f"{EXACT}.yaml"
     path.write_text(path.read_text().replace("rung(49152).loops = 38", "rung(49152).loops = 37"))
     with pytest.raises(InputRefused, match="got 37, need 38"):
@@ -264,7 +264,7 @@ def test_a_historic_narrative_that_disagrees_refuses_to_render(tmp_path: Path) -
     ],
 )
 def test_history_that_contradicts_itself_refuses(tmp_path: Path, change: Any, message: str) -> None:
-    data, registry = history_house(tmp_path)
+    data, registry = history_data(tmp_path)
     path = data / "history" / f"{EXACT}.json"
     record = json.loads(path.read_text())
     part, name, value = change
@@ -275,7 +275,7 @@ def test_history_that_contradicts_itself_refuses(tmp_path: Path, change: Any, me
 
 
 def test_a_flipped_byte_of_a_bundle_refuses(tmp_path: Path) -> None:
-    data, registry = small_house(tmp_path)
+    data, registry = small_data(tmp_path)
     path = data / "bundles" / ID / "think_64/probe/samples.parquet"
     raw = bytearray(path.read_bytes())
     raw[len(raw) // 2] ^= 1
@@ -285,7 +285,7 @@ def test_a_flipped_byte_of_a_bundle_refuses(tmp_path: Path) -> None:
 
 
 def test_an_audit_of_something_else_refuses(tmp_path: Path) -> None:
-    data, registry = small_house(tmp_path, done=((64, "probe"), (96, "probe")))
+    data, registry = small_data(tmp_path, done=((64, "probe"), (96, "probe")))
     phases = data / "audits" / ID / "phases"
     (phases / "think_64_probe.json").write_bytes((phases / "think_96_probe.json").read_bytes())
     with pytest.raises(LineageError, match=r"think_64_probe\.json: bundle"):
@@ -293,7 +293,7 @@ def test_an_audit_of_something_else_refuses(tmp_path: Path) -> None:
 
 
 def test_bundles_beside_registered_history_refuse(tmp_path: Path) -> None:
-    data, registry = small_house(tmp_path)
+    data, registry = small_data(tmp_path)
     (data / "history").mkdir()
     record = {
         "schema_version": 1,
@@ -342,7 +342,7 @@ def _go(data: Path, experiment: Any, *, reviewer: str) -> None:
 
 
 def test_a_self_go_is_called_one(tmp_path: Path, words_of: Callable[[str], str]) -> None:
-    data, registry = small_house(tmp_path)
+    data, registry = small_data(tmp_path)
     _go(data, registry.experiment(ID), reviewer="ada")
     text = words_of(build_report(ID, data, registry)[0])
     assert "self-GO, self-asserted 2026-01-02T03:00:00Z to 2026-01-02T04:00:00Z not used" in text
@@ -351,7 +351,7 @@ def test_a_self_go_is_called_one(tmp_path: Path, words_of: Callable[[str], str])
 
 
 def test_a_broken_approval_chain_refuses(tmp_path: Path) -> None:
-    data, registry = small_house(tmp_path)
+    data, registry = small_data(tmp_path)
     _go(data, registry.experiment(ID), reviewer="grace")
     path = chain_path(data / "approvals", ID)
     path.write_bytes(path.read_bytes().replace(b"grace", b"alice"[:5]))
@@ -361,7 +361,7 @@ def test_a_broken_approval_chain_refuses(tmp_path: Path) -> None:
 
 
 def test_a_page_without_its_approvals_refuses(tmp_path: Path) -> None:
-    data, registry = small_house(tmp_path)
+    data, registry = small_data(tmp_path)
     chain_path(data / "approvals", ID).unlink()
     with pytest.raises(GoRefused, match=f"{ID}.jsonl is missing: got nothing, need the approvals of probe"):
         build_report(ID, data, registry)
@@ -371,16 +371,16 @@ def test_a_phase_whose_go_is_in_no_approval_is_said_on_the_page(
     tmp_path: Path, words_of: Callable[[str], str]
 ) -> None:
     said = "is not among the approvals kept here: nothing proves who allowed it"
-    data, registry = small_house(tmp_path)
+    data, registry = small_data(tmp_path)
     assert said in words_of(build_report(ID, data, registry)[0])
-    never, registry = small_house(tmp_path / "never", done=())
+    never, registry = small_data(tmp_path / "never", done=())
     assert said not in words_of(build_report(ID, never, registry)[0])
 
 
 def test_the_index_keeps_the_row_of_an_experiment_that_refuses(
     tmp_path: Path, words_of: Callable[[str], str]
 ) -> None:
-    data, registry = history_house(tmp_path)
+    data, registry = history_data(tmp_path)
     (data / "narratives" / f"{EXACT}.yaml").unlink()
     with pytest.raises(FitladderError):
         load_view(EXACT, data, registry)
@@ -397,7 +397,7 @@ def test_the_index_keeps_the_row_of_an_experiment_that_refuses(
 def test_the_index_lists_state_rung_verdict_and_binding(
     tmp_path: Path, words_of: Callable[[str], str]
 ) -> None:
-    data, registry = history_house(tmp_path)
+    data, registry = history_data(tmp_path)
     html, _ = build_index(data, registry)
     text = words_of(html)
     for name, experiment in registry.experiments.items():

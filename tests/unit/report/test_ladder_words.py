@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from support import bundle_factory as make
+from support import bundles as make
 
 from fitladder.canonical import Rate
 from fitladder.ladder.authorise import NextPhase

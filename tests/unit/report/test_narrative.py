@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import yaml
-from support.report_house import WORDS
+from support.page_data import WORDS
 
 from fitladder.errors import InputRefused
 from fitladder.report.facts import NotRun

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.report_house import history_house, small_house
+from support.page_data import history_data, small_data
 
 from fitladder.report.build import build_report, load_view
 from fitladder.report.compose import compose
@@ -37,7 +37,7 @@ HOSTILE = "</td><script>alert(1)</script> {{ 7*7 }} \ud835 \u202e\x07 | `x` $$ \
 
 @pytest.fixture(scope="module")
 def view(tmp_path_factory: pytest.TempPathFactory) -> ExperimentView:
-    data, registry = history_house(tmp_path_factory.mktemp("workspace"))
+    data, registry = history_data(tmp_path_factory.mktemp("workspace"))
     return load_view(EXACT, data, registry)
 
 
@@ -134,7 +134,7 @@ def test_the_limits_are_said_first_and_again(view: ExperimentView, words_of: Cal
 
 
 def test_a_rehearsal_says_what_it_is(tmp_path: Path, words_of: Callable[[str], str]) -> None:
-    data, registry = small_house(tmp_path)
+    data, registry = small_data(tmp_path)
     html, twin = build_report("small_experiment", data, registry)
     for text in (words_of(html), twin):
         assert "rehearsal of the machinery, not science" in text

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support import bundle_factory as make
-from support.report_house import history_house
+from support import bundles as make
+from support.page_data import history_data
 
 from fitladder.errors import BundleTampered
 from fitladder.report.index import build_index
@@ -119,13 +119,13 @@ def test_a_figure_that_does_not_follow_refuses(folder: Path, words_of: Callable[
     path.write_bytes(path.read_bytes().replace(b"1000000", b"1000009", 1))
     with pytest.raises(BundleTampered, match=r"measurements\.json"):
         build_study(folder)
-    data, registry = history_house(folder.parents[2])
+    data, registry = history_data(folder.parents[2])
     text = words_of(build_index(data, registry)[0])
     assert "refused:" in text
 
 
 def test_the_index_links_every_study(folder: Path) -> None:
-    data, registry = history_house(folder.parents[2])
+    data, registry = history_data(folder.parents[2])
     assert study_folders(data) == (folder,)
     html, _ = build_index(data, registry)
     assert f'href="{study_page_name(folder)}"' in html

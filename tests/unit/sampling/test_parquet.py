@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from support import bundle_factory as make
+from support import bundles as make
 from support.sample_rows import read_rows
 
 from fitladder.errors import BundleError, BundleTampered

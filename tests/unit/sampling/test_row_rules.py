@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import bundle_factory as make
+from support import bundles as make
 
 from fitladder.errors import BundleTampered
 from fitladder.records.sample import SampleRow

@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from support import bundle_factory as make
+from support import bundles as make
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import bundle_factory as make
+from support import bundles as make
 
 from fitladder.errors import BundleError, BundleTampered
 from fitladder.files.file_record import FileRecord

@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from support import bundle_factory as make
+from support import bundles as make
 
 from fitladder.errors import BundleTampered, RootBusy, RootRefused
 from fitladder.store.claim import claim_root, hold_root

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import bundle_factory as make
+from support import bundles as make
 
 from fitladder.errors import BindingChanged, BundleError, BundlePartial, BundleTampered, FitladderError
 from fitladder.records.preflight import Preflight

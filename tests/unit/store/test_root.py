@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support import bundle_factory as make
+from support import bundles as make
 
 from fitladder.errors import RootRefused
 from fitladder.files.overlap import Mount, overlaps, parse_mounts, read_mounts

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import bundle_factory as make
+from support import bundles as make
 
 from fitladder.canonical import canonical_bytes, canonical_sha256, sha256_bytes
 from fitladder.errors import BindingChanged, BundleError, BundlePartial, BundleTampered

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import bundle_factory as make
+from support import bundles as make
 
 from fitladder.errors import BundleError, BundleTampered, EngineFailed, RootBusy
 from fitladder.files import atomic as files

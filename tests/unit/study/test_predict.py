@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from support import bundle_factory as make
+from support import bundles as make
 
 from fitladder.errors import GateRefused
 from fitladder.study.predict import graphs_of, live_pool

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import bundle_factory as make
+from support import bundles as make
 
 from fitladder.study.measured import BuildRecord, FailureRecord, Measurements, RunRecord, load_measurements
 from fitladder.study.plan import Study, parse_study

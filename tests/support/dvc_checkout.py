@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from support import bundle_factory as make
+from support import bundles as make
 
 from fitladder.canonical import read_json
 from fitladder.dvc_api.command import Dvc

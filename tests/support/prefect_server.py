@@ -16,7 +16,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from scripted.workspace import EXPERIMENT, ROOT, ROOT_VARIABLE, ScriptedHouse, filled, key_of, make_house
+from support.approvals import filled, key_of
+from support.checkout import EXPERIMENT, ROOT, ROOT_VARIABLE, ScriptedCheckout, make_scripted_checkout
 from support.study_text import study_text
 
 from fitladder.approval.chain import chain_path, load_chain
@@ -66,13 +67,13 @@ cells:
 """
 
 
-class Checkout(ScriptedHouse):
-    """Like `ScriptedHouse`, with copies of its experiment: `case_00` and on, each with a root of its own."""
+class PrefectCheckout(ScriptedCheckout):
+    """A scripted checkout with copies of its experiment: `copy_00` and on, each with a root of its own."""
 
     @property
     def environment(self) -> dict[str, str]:
         roots = {
-            f"{ROOT_VARIABLE}_{n:02d}": str(self.folder / "artifacts" / f"case_{n:02d}")
+            f"{ROOT_VARIABLE}_{n:02d}": str(self.folder / "artifacts" / f"copy_{n:02d}")
             for n in range(EXPERIMENTS)
         }
         more = {
@@ -85,18 +86,18 @@ class Checkout(ScriptedHouse):
         return Workspace(self.folder, {**os.environ, **self.environment})
 
 
-def make_checkout(folder: Path) -> Checkout:
+def make_prefect_checkout(folder: Path) -> PrefectCheckout:
     """A checkout with `EXPERIMENTS` equal experiments, ready for a worker."""
-    small = make_house(folder, _gpu_owners={GPU_POOL: OWNER})
+    small = make_scripted_checkout(folder, _gpu_owners={GPU_POOL: OWNER})
     section = small.document["experiments"].pop(EXPERIMENT)
     inputs = folder / "data" / "inputs"
     for number in range(EXPERIMENTS):
-        name = f"case_{number:02d}"
+        name = f"copy_{number:02d}"
         copy = json.loads(json.dumps(section))
         copy["artifacts"]["environment_override"] = f"{ROOT_VARIABLE}_{number:02d}"
         small.document["experiments"][name] = copy
         (inputs / name).symlink_to(inputs / EXPERIMENT)
-    made = Checkout(folder, small.document)
+    made = PrefectCheckout(folder, small.document)
     made.register()
     _add_study(folder)
     deployments = folder / "prefect.yaml"
@@ -119,23 +120,23 @@ def _add_study(folder: Path) -> None:
 
 
 @dataclass
-class Prefect:
+class PrefectServer:
     """The shared server with one checkout deployed."""
 
-    checkout: Checkout
+    checkout: PrefectCheckout
     home: Path
     port: int
     server: Child
     api: PrefectApi
-    cases: int = 0
+    taken: int = 0
     asks: int = 0
     children: dict[str, Child] = field(default_factory=dict)  # workers by name
 
-    def case(self) -> str:
+    def fresh_experiment(self) -> str:
         """An experiment that no test has touched."""
-        self.cases += 1
-        assert self.cases <= EXPERIMENTS, "register more experiments"
-        return f"case_{self.cases - 1:02d}"
+        self.taken += 1
+        assert self.taken <= EXPERIMENTS, "register more experiments"
+        return f"copy_{self.taken - 1:02d}"
 
     def restart(self) -> None:
         """Kill the server without a word and start it again on its database."""
@@ -318,14 +319,14 @@ def _schema_key(api: PrefectApi, run: FlowRun) -> str:
 
 
 @contextlib.contextmanager
-def open_prefect(folder: Path) -> Iterator[Prefect]:
+def open_prefect(folder: Path) -> Iterator[PrefectServer]:
     """A server with everything deployed and no worker."""
     home = folder / "prefect"
     home.mkdir()
-    checkout = make_checkout(folder / "checkout")
+    checkout = make_prefect_checkout(folder / "checkout")
     port = free_port()
     server, api = start_server(checkout.workspace(), home, port)
-    shared = Prefect(checkout, home, port, server, api)
+    shared = PrefectServer(checkout, home, port, server, api)
     try:
         wait_healthy(server, api)
         ensure_launches(api)

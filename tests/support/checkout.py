@@ -6,10 +6,8 @@ Everything is registered by its real hash, so that every refusal of the product 
 import json
 import os
 import shlex
-import subprocess
 import sys
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +16,9 @@ import yaml
 from tokenizers import AddedToken, decoders, models, pre_tokenizers
 
 from fitladder.canonical import canonical_bytes, sha256_bytes, sha256_file
-from fitladder.errors import GoRefused
 from fitladder.files.tree_digest import tree_sha256
-from fitladder.phase import run
-from fitladder.phase.ask import decide, open_ask
 from fitladder.prompts.manifest import TokenizerIdentity, freeze_prompts, render_manifest, render_prompts
 from fitladder.prompts.messages import Message, Record
-from fitladder.records.approval import CHECKLIST, Ask
-from fitladder.records.bundle_key import BundleKey
-from fitladder.records.receipt import Receipt
 from fitladder.workspace import Workspace
 
 ROOT = Path(__file__).parents[2]
@@ -123,7 +115,7 @@ def _section(close_ids: list[int], marker_ids: list[int]) -> dict[str, Any]:
 
 
 @dataclass
-class ScriptedHouse:
+class ScriptedCheckout:
     """A checkout below `folder`; `script` says what its engine does."""
 
     folder: Path
@@ -178,7 +170,7 @@ class ScriptedHouse:
         return self.generations.read_text().split() if self.generations.exists() else []
 
 
-def make_house(folder: Path, **changes: Any) -> ScriptedHouse:
+def make_scripted_checkout(folder: Path, **changes: Any) -> ScriptedCheckout:
     """A checkout; `changes` replace fields of the section, with `_` first those at the top of the file."""
     model = folder / "models" / "scripted-model"
     model.mkdir(parents=True)
@@ -210,7 +202,7 @@ def make_house(folder: Path, **changes: Any) -> ScriptedHouse:
         section["data"][name] = sha256_bytes(data)
     section["model"] |= {"folder_sha256": tree_sha256(model), "tokenizer_sha256": identity.tokenizer_sha256}
     top = {name[1:]: changes.pop(name) for name in list(changes) if name.startswith("_")}
-    made = ScriptedHouse(
+    made = ScriptedCheckout(
         folder,
         {"reviewers": [], "gpu_owners": {}, "experiments": {EXPERIMENT: section | changes}} | top,
     )
@@ -220,71 +212,3 @@ def make_house(folder: Path, **changes: Any) -> ScriptedHouse:
         (folder / name).symlink_to(ROOT / name)
     (folder / "prefect.yaml").write_bytes((ROOT / "prefect.yaml").read_bytes())
     return made
-
-
-def make_key(folder: Path, name: str) -> tuple[Path, str]:
-    """A fresh SSH key pair: the private key's path and the public line."""
-    path = folder / name
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", path], check=True, timeout=30)
-    return path, path.with_suffix(".pub").read_text().strip()
-
-
-def key_of(phase: str, budget: int, experiment_id: str = EXPERIMENT) -> BundleKey:
-    """A key of the scripted experiment."""
-    return BundleKey(experiment_id=experiment_id, thinking_budget_tokens=budget, phase=phase)
-
-
-def filled(ask: Ask, **changes: Any) -> dict[str, Any]:
-    """A review form as an attentive reviewer would send it."""
-    form = {
-        "verdict": "GO",
-        "reviewer": "jan",
-        "binding_sha256": ask.binding_sha256,
-        **dict.fromkeys(CHECKLIST, True),
-        "expires": "2199-01-01T00:00:00Z",
-        "allows_window": False,
-        "notes": "",
-        "signature": "",
-    }
-    return form | changes
-
-
-def ask_for(
-    workspace: Workspace,
-    key: BundleKey,
-    ask_id: str = "ask-1",
-    *,
-    wait_s: int = 3600,
-    resume: bool = False,
-    again: bool = False,
-) -> Ask:
-    """An open ask by `rosa`, now."""
-    now = datetime.now(UTC)
-    return open_ask(
-        workspace, key, ask_id=ask_id, requester="rosa", now=now, wait_s=wait_s, resume=resume, again=again
-    )
-
-
-def approve(
-    workspace: Workspace, key: BundleKey, ask_id: str = "ask-1", *, resume: bool = False, **changes: Any
-) -> str:
-    """Ask, answer, and return the digest of the recorded GO, beside any that stands unused already."""
-    ask = ask_for(workspace, key, ask_id, resume=resume, again=True)
-    entry = decide(workspace, ask, filled(ask, **changes), datetime.now(UTC))
-    if entry.kind != "go":
-        raise GoRefused(f"the answer became {entry.kind}", got=entry.statement.get("reason"))
-    return entry.parsed().sha256
-
-
-def run_whole_phase(workspace: Workspace, key: BundleKey, go_sha256: str, pool: str = "gpu") -> Receipt:
-    """Every step of a phase in order, without Prefect."""
-    with run.hold(workspace, key, pool) as site:
-        if receipt := run.finished(site):
-            return receipt
-        approved = run.authorise(site, go_sha256)
-        prompts = run.check_inputs(site)
-        with run.start_engine(site, prompts) as engine:
-            built = run.build(site, engine, prompts)
-            run.write_preflight(site, approved, built, prompts)
-            result = run.generate(site, engine, built, lambda _: None)
-        return run.commit(site, result)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from support import bundle_factory as make
+from support import bundles as make
 
 from fitladder.approval.chain import chain_path
 from fitladder.gates.cuda_graphs import check_cuda_graphs
@@ -41,7 +41,7 @@ def registry_of(*experiments: Experiment) -> Registry:
     return Registry(experiments={one.experiment_id: one for one in experiments}, reviewers=(), gpu_owners={})
 
 
-def history_house(folder: Path) -> tuple[Path, Registry]:
+def history_data(folder: Path) -> tuple[Path, Registry]:
     """The registered experiments of this checkout: history and words only, no bundle."""
     data = folder / "data"
     for name in ("history", "narratives"):
@@ -49,7 +49,7 @@ def history_house(folder: Path) -> tuple[Path, Registry]:
     return data, load_registry(ROOT / "params.yaml")
 
 
-def small_house(
+def small_data(
     folder: Path,
     *,
     done: Sequence[tuple[int, str]] = ((64, "probe"),),
