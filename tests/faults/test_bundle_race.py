@@ -31,7 +31,7 @@ except FitladderError as refusal:
 """
 
 
-def test_case_21_two_processes_under_a_frozen_clock(tmp_path: Path) -> None:
+def test_two_processes_under_a_frozen_clock(tmp_path: Path) -> None:
     """Both would note 2026-01-02T03:04:05Z (make.NOON_S): nothing is named or ordered by it."""
     root = tmp_path / "root"
     processes = [
@@ -64,7 +64,7 @@ def test_case_21_two_processes_under_a_frozen_clock(tmp_path: Path) -> None:
     assert found.bundles[0].receipt.noted_at_s == make.NOON_S + 60
 
 
-def test_case_21_twelve_threads_on_one_fresh_root(tmp_path: Path) -> None:
+def test_twelve_threads_on_one_fresh_root(tmp_path: Path) -> None:
     root, start, end = tmp_path / "root", threading.Barrier(12), threading.Barrier(12)
     outcomes: list[str] = []
 

@@ -50,7 +50,7 @@ def _check_stuck(prefect: PrefectServer, experiment: str) -> None:
         approve(prefect.checkout.workspace(), key_of("probe", 64, experiment), "again")
 
 
-def test_case_24_two_workers_two_runs_one_generation_and_one_worker_killed(prefect: PrefectServer) -> None:
+def test_two_workers_two_runs_one_generation_and_one_worker_killed(prefect: PrefectServer) -> None:
     experiment = prefect.fresh_experiment()
     prefect.checkout.script(outcomes=["close:20"], delay_s=6.0)
     first = prefect.approved_phase(experiment)
@@ -89,7 +89,7 @@ def test_cancelling_in_the_interface_stops_the_engine_and_frees_the_device(prefe
     _check_stuck(prefect, experiment)
 
 
-def test_case_23_and_24_what_dies_is_named_and_asked_for_again_and_a_generation_outlives_its_server(
+def test_what_dies_is_named_and_a_generation_outlives_its_server(
     prefect: PrefectServer,
 ) -> None:
     broken, running = prefect.fresh_experiment(), prefect.fresh_experiment()

@@ -179,14 +179,14 @@ def test_a_requester_who_answers_alone_is_refused_after_the_form_was_taken(stage
     assert stage.prefect.phases(stage.experiment("wrong")) == []
 
 
-def test_case_23_two_answers_at_once_make_one_generation(stage: Stage) -> None:
+def test_two_answers_at_once_make_one_generation(stage: Stage) -> None:
     assert "not paused" in stage.notes["twice"]
     experiment = stage.experiment("go")
     assert stage.prefect.generated(experiment) == ["probe@64"]
     assert stage.prefect.kinds(experiment) == ["asked", "go"]
 
 
-def test_case_23_a_late_approval_is_refused_as_expired_and_recorded(stage: Stage) -> None:
+def test_a_late_approval_is_refused_as_expired_and_recorded(stage: Stage) -> None:
     prefect, experiment = stage.prefect, stage.experiment("late")
     waiting = stage.launches["late"]
     prefect.wait(waiting, lambda run: bool(prefect.kinds(experiment)))
@@ -221,7 +221,7 @@ def test_a_hand_off_is_waited_for_and_dispatches(stage: Stage) -> None:
     assert prefect.generated(experiment) == ["probe@64"]
 
 
-def test_case_24_ticks_six_seconds_apart_take_an_approved_phase_once(stage: Stage) -> None:
+def test_ticks_six_seconds_apart_take_an_approved_phase_once(stage: Stage) -> None:
     prefect, experiment = stage.prefect, stage.experiment("window")
     assert stage.runs["delivered"].state_name == "Delivered"
     assert stage.notes["before the window"] == "[]"

@@ -19,7 +19,7 @@ def test_keys_are_sorted_and_text_is_not_escaped() -> None:
     assert canonical_bytes({"b": [1, 2.5], "a": "é"}) == '{"a":"é","b":[1,2.5]}'.encode()
 
 
-def test_case_18_surrogates_round_trip_escaped() -> None:
+def test_surrogates_round_trip_escaped() -> None:
     for text in ("ok \ud835 end", "cut \ufffd", "nul \x00"):
         data = canonical_bytes({"text": text})
         data.decode("utf-8")  # valid UTF-8 on disk
@@ -40,7 +40,7 @@ def test_case_18_surrogates_round_trip_escaped() -> None:
     ],
     ids=["nan", "-inf", "1e400", "twice", "4301-digits", "torn", "two-documents", "deep"],
 )
-def test_case_19_odd_numbers_and_documents_are_refused(text: str) -> None:
+def test_odd_numbers_and_documents_are_refused(text: str) -> None:
     with pytest.raises(InputRefused, match=r"receipt\.json is not strict JSON"):
         parse_json(text, where="receipt.json")
 
@@ -58,14 +58,14 @@ def test_case_19_odd_numbers_and_documents_are_refused(text: str) -> None:
         ("NaN", r"field \(the whole document\): got NaN"),
     ],
 )
-def test_case_19_what_is_refused_is_named_with_its_field(text: str, field: str) -> None:
+def test_what_is_refused_is_named_with_its_field(text: str, field: str) -> None:
     with pytest.raises(InputRefused, match=rf"receipt\.json is not strict JSON: {field}") as refused:
         parse_json(text, where="receipt.json")
     assert len(str(refused.value)) < 200
 
 
 @pytest.mark.parametrize("value", [True, 5.0, "5", None, [1]])
-def test_case_19_odd_counts_name_the_field(value: object) -> None:
+def test_odd_counts_name_the_field(value: object) -> None:
     with pytest.raises(InputRefused, match="receipt: field rows"):
         parse_model(_Counts, {"rows": value}, where="receipt")
 
@@ -76,7 +76,7 @@ def test_unknown_fields_are_refused() -> None:
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_case_19_the_writer_never_emits_non_finite_numbers(value: float) -> None:
+def test_the_writer_never_emits_non_finite_numbers(value: float) -> None:
     with pytest.raises(InputRefused):
         canonical_bytes({"rate": value})
 
@@ -95,7 +95,7 @@ def test_a_fault_names_the_key_as_written_and_no_whole_document(value: object, l
     assert str(refused.value) == line
 
 
-def test_case_31_rates_compare_by_integers() -> None:
+def test_rates_compare_by_integers() -> None:
     below, at_most = Rate.parse(0.05), Rate.parse("0.25")
     assert [below.share_is_below(count, total) for count, total in [(3, 60), (2, 48), (3, 48), (0, 0)]] == [
         False,

@@ -1,4 +1,4 @@
-"""Handed cases 27 and 28 on a carried checkout: what `fitladder lineage check` says to each of them."""
+"""Damaged and moved files of a carried checkout: what `fitladder lineage check` says to each."""
 
 import os
 import re
@@ -35,7 +35,7 @@ def test_a_carried_checkout_agrees(checkout: Path) -> None:
     assert said.returncode == 0, said.stderr
 
 
-def test_case_27_forced_repro_of_a_moved_input_shows_as_recorded_after_generation(checkout: Path) -> None:
+def test_forced_repro_of_a_moved_input_shows_as_recorded_after_generation(checkout: Path) -> None:
     """The lock shows the new dependency beside the old output, as a forced run or `dvc commit` leaves it."""
     old = f"experiments.{ID}"
     lock = yaml.safe_load((checkout / "dvc.lock").read_text())
@@ -47,7 +47,7 @@ def test_case_27_forced_repro_of_a_moved_input_shows_as_recorded_after_generatio
         check_lineage(checkout, ID)
 
 
-def test_case_27_dvc_commit_cannot_hide_code_that_moved_after_generation(checkout: Path) -> None:
+def test_dvc_commit_cannot_hide_code_that_moved_after_generation(checkout: Path) -> None:
     """`dvc commit --force` records today's code beside old bundles; the receipts know better."""
     with (checkout / "src/fitladder/sampling/two_stage.py").open("a") as stream:
         stream.write("# moved\n")
@@ -59,14 +59,14 @@ def test_case_27_dvc_commit_cannot_hide_code_that_moved_after_generation(checkou
 
 
 @pytest.mark.parametrize("marker", ["<<<<<<< HEAD", "=======", ">>>>>>> branch"])
-def test_case_27_conflict_markers_are_refused_with_their_line(checkout: Path, marker: str) -> None:
+def test_conflict_markers_are_refused_with_their_line(checkout: Path, marker: str) -> None:
     lines = (checkout / "dvc.lock").read_text().splitlines()
     (checkout / "dvc.lock").write_text("\n".join([*lines[:6], marker, *lines[6:]]) + "\n")
     with pytest.raises(LineageError, match=r"dvc\.lock line 7: merge conflict marker"):
         check_lineage(checkout, ID)
 
 
-def test_case_27_inputs_of_one_branch_with_outputs_of_another_are_named(checkout: Path) -> None:
+def test_inputs_of_one_branch_with_outputs_of_another_are_named(checkout: Path) -> None:
     lock = yaml.safe_load((checkout / "dvc.lock").read_text())
     deps = lock["stages"][f"audit@{ID}"]["deps"]
     next(dep for dep in deps if dep["path"] == f"data/bundles/{ID}")["md5"] = "0" * 32 + ".dir"
@@ -77,7 +77,7 @@ def test_case_27_inputs_of_one_branch_with_outputs_of_another_are_named(checkout
         check_lineage(checkout, ID)
 
 
-def test_case_27_an_output_renamed_in_dvc_yaml_only_is_missing_not_made_again(checkout: Path) -> None:
+def test_an_output_renamed_in_dvc_yaml_only_is_missing_not_made_again(checkout: Path) -> None:
     path = checkout / "dvc.yaml"
     path.write_text(
         path.read_text().replace("        - data/bundles/${item}:\n", "        - data/kept/${item}:\n")
@@ -90,7 +90,7 @@ def test_case_27_an_output_renamed_in_dvc_yaml_only_is_missing_not_made_again(ch
     assert (checkout / PROBE / "receipt.json").is_file()
 
 
-def test_case_27_a_moved_folder_is_missing_at_its_recorded_path_and_not_made_again(checkout: Path) -> None:
+def test_a_moved_folder_is_missing_at_its_recorded_path_and_not_made_again(checkout: Path) -> None:
     before = (checkout / "dvc.lock").read_bytes()
     (checkout / f"data/bundles/{ID}").rename(checkout / "data/elsewhere")
     with pytest.raises(LineageError, match=f"data/bundles/{ID} is missing at its recorded path"):
@@ -112,7 +112,7 @@ def test_an_edited_dvc_lock_is_refused_with_both_digests(checkout: Path) -> None
 
 
 @pytest.mark.parametrize("which", ["samples.parquet", "listing"])
-def test_case_28_an_object_that_is_gone_from_cache_and_remote(checkout: Path, which: str) -> None:
+def test_an_object_that_is_gone_from_cache_and_remote(checkout: Path, which: str) -> None:
     """DVC says "up to date" and exits 0; the check names the object and where it looked."""
     cache, remote = _stores(checkout)
     out = load_lock(checkout / "dvc.lock")[f"bundles@{ID}"].outs[f"data/bundles/{ID}"]
@@ -134,7 +134,7 @@ def test_case_28_an_object_that_is_gone_from_cache_and_remote(checkout: Path, wh
 
 @pytest.mark.parametrize("place", [0, 1], ids=["cache", "remote"])
 @pytest.mark.parametrize("fault", ["flip", "crlf", "truncate", "link"])
-def test_case_28_a_corrupt_object_shows_both_hashes(checkout: Path, place: int, fault: str) -> None:
+def test_a_corrupt_object_shows_both_hashes(checkout: Path, place: int, fault: str) -> None:
     store = _stores(checkout)[place]
     path = store.path(raw_md5(checkout / PROBE / "receipt.json"))
     path.chmod(0o644)
@@ -143,7 +143,7 @@ def test_case_28_a_corrupt_object_shows_both_hashes(checkout: Path, place: int, 
         check_lineage(checkout, ID)
 
 
-def test_case_28_a_crlf_copy_is_a_mismatch_even_with_the_old_time(checkout: Path) -> None:
+def test_a_crlf_copy_is_a_mismatch_even_with_the_old_time(checkout: Path) -> None:
     path = checkout / f"data/reports/{ID}.md"
     status = path.stat()
     path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))

@@ -101,7 +101,7 @@ def test_dropped_swapped_repeated_or_reformatted_lines_are_refused(chain: Path, 
 
 
 @pytest.mark.parametrize("cut", [1, 2, 40])
-def test_case_16_torn_last_line_is_refused_and_never_appended_to(chain: Path, cut: int) -> None:
+def test_torn_last_line_is_refused_and_never_appended_to(chain: Path, cut: int) -> None:
     torn = chain.read_bytes()[:-cut]
     chain.write_bytes(torn)
     with pytest.raises(GoRefused, match="line 3"):
@@ -123,7 +123,7 @@ def test_a_verdict_recorded_as_its_opposite_is_refused(chain: Path) -> None:
 
 
 @pytest.mark.parametrize("value", ["NaN", "true", "1.0", "99999999999999999999"])
-def test_case_19_odd_numbers_in_a_line_are_refused(chain: Path, value: str) -> None:
+def test_odd_numbers_in_a_line_are_refused(chain: Path, value: str) -> None:
     text = chain.read_text().replace('"sequence":1', f'"sequence":{value}')
     chain.write_text(text)
     with pytest.raises(GoRefused, match="line 1"):
@@ -145,7 +145,7 @@ def _append_many(path: str, name: str) -> None:
         append(Path(path), EXPERIMENT, lambda _, index=index: ask(f"{name}-{index}"))
 
 
-def test_case_21_two_processes_append_without_losing_a_line(tmp_path: Path) -> None:
+def test_two_processes_append_without_losing_a_line(tmp_path: Path) -> None:
     path = chain_path(tmp_path, EXPERIMENT)
     context = multiprocessing.get_context("spawn")
     workers = [context.Process(target=_append_many, args=(str(path), name)) for name in ("a", "b")]

@@ -59,7 +59,7 @@ def _try(path: str) -> bool:
     return True
 
 
-def test_case_24_of_several_processes_one_uses_it(path: Path) -> None:
+def test_of_several_processes_one_uses_the_go(path: Path) -> None:
     with multiprocessing.get_context("spawn").Pool(2) as pool:
         assert sorted(pool.map(_try, [str(path)] * 4)) == [False, False, False, True]
     assert len(load_uses(path, ID)) == 1

@@ -36,7 +36,7 @@ def _replaced(places: set[int], period: int = 40, total: int = 20_000) -> list[i
 
 
 @pytest.mark.parametrize("gaps_percent_loop", [(300, 500, 98.0, False), (900, 1_100, 99.2, True)])
-def test_case_03_a_b_interrupted_by_insertion(
+def test_a_loop_interrupted_by_inserted_ids(
     rule: LoopRule, fill: Fill, gaps_percent_loop: tuple[int, int, float, bool]
 ) -> None:
     low, high, percent, loop = gaps_percent_loop
@@ -47,7 +47,7 @@ def test_case_03_a_b_interrupted_by_insertion(
     assert find_loop(ids, rule) == (best if loop else None)
 
 
-def test_case_03_c_insertion_at_each_multiple_of_400(rule: LoopRule, fill: Fill) -> None:
+def test_ids_inserted_at_each_multiple_of_400(rule: LoopRule, fill: Fill) -> None:
     ids = fill(_inserted(set(range(0, 20_000, 400))))
     smallest = periodicity._compare(ids[-rule.tail_tokens :], 400)
     assert (smallest.matched_tokens, smallest.compared_tokens) == (7_773, 7_792)
@@ -58,7 +58,7 @@ def test_case_03_c_insertion_at_each_multiple_of_400(rule: LoopRule, fill: Fill)
 
 
 @pytest.mark.parametrize("gaps_percent_loop", [(120, 160, 98.6, False), (240, 280, 99.2, True)])
-def test_case_03_d_e_one_id_replaced(
+def test_a_loop_with_single_ids_replaced(
     rule: LoopRule, fill: Fill, gaps_percent_loop: tuple[int, int, float, bool]
 ) -> None:
     low, high, percent, loop = gaps_percent_loop
@@ -71,7 +71,7 @@ def test_case_03_d_e_one_id_replaced(
 
 
 @pytest.mark.parametrize(("length", "matched", "loop"), [(8_110, 8_100, False), (8_111, 8_101, True)])
-def test_case_03_f_g_late_onset(rule: LoopRule, fill: Fill, length: int, matched: int, loop: bool) -> None:
+def test_a_loop_with_a_late_onset(rule: LoopRule, fill: Fill, length: int, matched: int, loop: bool) -> None:
     ids = fill([at % 10 for at in range(length)])
     match = LagMatch(10, matched, 8_182)
     assert nearest_lag(ids, rule) == match
@@ -88,7 +88,7 @@ def test_case_03_f_g_late_onset(rule: LoopRule, fill: Fill, length: int, matched
         (4_096, None),
     ],
 )
-def test_case_04_a_to_d_long_periods(
+def test_periods_up_to_the_longest_searched(
     rule: LoopRule, fill: Fill, block: int, expected: LagMatch | None
 ) -> None:
     ids = fill([at % block for at in range(40_000)])
@@ -98,7 +98,9 @@ def test_case_04_a_to_d_long_periods(
 
 
 @pytest.mark.parametrize(("differing", "matched", "loop"), [(20, 6_084, True), (21, 6_081, False)])
-def test_case_04_e_f_alternating_copies(rule: LoopRule, differing: int, matched: int, loop: bool) -> None:
+def test_a_block_that_alternates_with_an_altered_copy(
+    rule: LoopRule, differing: int, matched: int, loop: bool
+) -> None:
     block = np.arange(2_048)
     copy = block.copy()
     copy[50 : 50 + differing * 90 : 90] += 10_000
@@ -109,7 +111,7 @@ def test_case_04_e_f_alternating_copies(rule: LoopRule, differing: int, matched:
     assert find_loop(ids, rule) == (match if loop else None)
 
 
-def test_case_04_worst_rows_are_exact_too(rule: LoopRule) -> None:
+def test_a_tail_where_no_lag_can_be_skipped_is_compared_exactly(rule: LoopRule) -> None:
     """Every lag of a noisy one-id tail has to be compared in full; the answer stays the naive one."""
     ids = np.zeros(8_192, dtype=np.int32)
     ids[np.arange(60, 8_192, 135)] = 1 + np.arange(len(range(60, 8_192, 135)))
@@ -118,7 +120,7 @@ def test_case_04_worst_rows_are_exact_too(rule: LoopRule) -> None:
     assert nearest_lag(ids, rule) == best_lag(ids, rule)
 
 
-def test_case_01_one_id_for_ever(rule: LoopRule, fill: Fill) -> None:
+def test_one_id_repeated_to_the_end_is_a_loop(rule: LoopRule, fill: Fill) -> None:
     ids = fill(np.zeros(40_000))
     assert find_loop(ids, rule) == LagMatch(1, 8_191, 8_191)
     assert onset_token(ids, 1, rule) == 9_152

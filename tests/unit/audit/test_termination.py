@@ -69,7 +69,7 @@ def test_a_loop_is_placed_and_what_it_burned_is_counted(
     assert (found.period_tokens, found.tokens_after_onset) == ((5,), 40_000)
 
 
-def test_case_01_a_every_sample_one_id(audit: Any, columns: Columns, row: Row, fill: Fill) -> None:
+def test_every_sample_one_id_repeated(audit: Any, columns: Columns, row: Row, fill: Fill) -> None:
     flood = row(fill(np.zeros(40_000)))
     found = audit(columns([flood] * 48))
     assert found.periodic_loop_contacts == 48
@@ -79,7 +79,7 @@ def test_case_01_a_every_sample_one_id(audit: Any, columns: Columns, row: Row, f
     assert not any("numerics" in text for text in mixed.warnings)
 
 
-def test_case_01_b_c_no_thinking_stays_in_every_denominator(audit: Any, columns: Columns, row: Row) -> None:
+def test_samples_without_thinking_stay_in_every_denominator(audit: Any, columns: Columns, row: Row) -> None:
     empty = row([], eos_inside_thinking=True, forced_close=True, stage2_finish_reason="stop")
     only_eos = row(
         [], eos_inside_thinking=True, forced_close=True, stage1_trimmed_tokens=1, stage2_finish_reason="stop"
@@ -92,19 +92,19 @@ def test_case_01_b_c_no_thinking_stays_in_every_denominator(audit: Any, columns:
     assert found.equal_samples == ()  # lists without an id are no sign of one seed
 
 
-def test_case_01_d_a_tail_one_short_is_unresolved(audit: Any, columns: Columns, row: Row) -> None:
+def test_a_tail_one_id_short_is_unresolved(audit: Any, columns: Columns, row: Row) -> None:
     found = audit(columns([row(np.full(8_191, 5))]))
     assert (found.rows[0].boundary_contact, found.rows[0].verdict) == (True, "unresolved")
 
 
-def test_case_01_d_such_a_budget_cannot_be_registered(experiment: Experiment) -> None:
+def test_a_budget_below_the_loop_tail_cannot_be_registered(experiment: Experiment) -> None:
     plain = experiment.model_dump(mode="json")
     plain["rungs"][0]["thinking_budget_tokens"] = 8_191
     with pytest.raises(BundleError, match="shorter than the 8192-token loop tail"):
         parse_model(Experiment, plain, where="params.yaml", error=BundleError)
 
 
-def test_case_03_near_misses_stay_visible(audit: Any, columns: Columns, row: Row, fill: Fill) -> None:
+def test_near_misses_stay_visible(audit: Any, columns: Columns, row: Row, fill: Fill) -> None:
     ids = np.arange(20_000) % 40
     ids[::131] = 5_000 + np.arange(len(ids[::131]))
     first = audit(columns([row(fill(ids))])).rows[0]
@@ -113,7 +113,7 @@ def test_case_03_near_misses_stay_visible(audit: Any, columns: Columns, row: Row
     assert first.matched_tokens / first.compared_tokens == pytest.approx(0.985, abs=0.005)
 
 
-def test_case_04_48_worst_rows(audit: Any, columns: Columns, row: Row) -> None:
+def test_rows_where_no_lag_can_be_skipped_are_no_loops(audit: Any, columns: Columns, row: Row) -> None:
     """One id with other ids strewn in at irregular gaps: no lag can be skipped, none passes."""
     random = np.random.default_rng(4)
     rows = []
@@ -132,7 +132,7 @@ def test_case_04_48_worst_rows(audit: Any, columns: Columns, row: Row) -> None:
 
 
 @pytest.mark.parametrize("eos", [7, 9])
-def test_case_06_a_b_eos_inside_thinking(audit: Any, columns: Columns, row: Row, eos: int) -> None:
+def test_eos_inside_thinking(audit: Any, columns: Columns, row: Row, eos: int) -> None:
     ids = 10_000 + np.arange(5_000)
     forced = row(ids, eos_inside_thinking=True, forced_close=True, stage2_finish_reason="stop")
     forced = SampleRow(**{**vars(forced), "stage1_stop_reason": str(eos)})
@@ -151,7 +151,9 @@ def test_case_06_a_b_eos_inside_thinking(audit: Any, columns: Columns, row: Row,
     assert left.forced_interventions == 0
 
 
-def test_case_06_c_stop_outranks_length(audit: Any, columns: Columns, row: Row, fill: Fill) -> None:
+def test_eos_at_the_last_thinking_token_counts_as_stop(
+    audit: Any, columns: Columns, row: Row, fill: Fill
+) -> None:
     ids = fill([], BUDGET - 1)  # the EOS would have been id 49,152
     for forced in (True, False):
         last = row(
@@ -166,7 +168,7 @@ def test_case_06_c_stop_outranks_length(audit: Any, columns: Columns, row: Row, 
         assert (first.stage1_finish_reason, first.verdict) == ("stop", "unresolved")
 
 
-def test_case_06_d_natural_close_with_an_empty_answer(audit: Any, columns: Columns, row: Row) -> None:
+def test_natural_close_with_an_empty_answer(audit: Any, columns: Columns, row: Row) -> None:
     found = audit(columns([row([248_069], natural_close=True, thinking_tokens=0)]))
     assert (found.rows[0].ending, found.rows[0].boundary_contact) == ("natural_close", False)
     assert found.samples == 48
@@ -216,7 +218,7 @@ def test_below_the_registered_budget_no_loop_is_claimed(
         (0, "null", False),
     ],
 )
-def test_case_07_c_answer_limit_contact(
+def test_answer_limit_contact(
     audit: Any, columns: Columns, row: Row, tokens_reason_limited: tuple[int, str, bool]
 ) -> None:
     tokens, reason, limited = tokens_reason_limited
@@ -226,16 +228,14 @@ def test_case_07_c_answer_limit_contact(
     assert found.answer_limit_contacts == int(limited)
 
 
-def test_case_15_a_repeated_sample_is_refused_even_if_identical(
-    columns: Columns, row: Row, audit: Any
-) -> None:
+def test_a_repeated_sample_is_refused_even_if_identical(columns: Columns, row: Row, audit: Any) -> None:
     rows = [row([1], record_id=record, index=index) for record in RECORDS for index in range(4)]
     for repeated in (rows[0], row([2], record_id="r-00", index=0)):
         with pytest.raises(BundleError, match="sample r-00#0 stands twice"):
             audit(columns_of([*rows, repeated]))
 
 
-def test_case_15_expected_set_is_the_found_set(
+def test_expected_set_is_the_found_set(
     audit: Any, row: Row, experiment: Experiment, probe: BundleKey
 ) -> None:
     rows = [row([1], record_id=record, index=index) for record in RECORDS for index in range(4)]
@@ -252,7 +252,7 @@ def test_case_15_expected_set_is_the_found_set(
 
 
 @pytest.mark.parametrize("count", [0, 47])
-def test_case_31_an_incomplete_probe_is_not_adequate(audit: Any, columns: Columns, count: int) -> None:
+def test_an_incomplete_probe_is_not_adequate(audit: Any, columns: Columns, count: int) -> None:
     found = audit(columns(count=count))
     assert (found.samples, found.complete, found.adequate) == (count, False, False)
     assert len(found.missing) == 48 - count
@@ -262,7 +262,7 @@ def test_case_31_an_incomplete_probe_is_not_adequate(audit: Any, columns: Column
 
 
 @pytest.mark.parametrize(("count", "adequate"), [(2, True), (3, False)])
-def test_case_31_unresolved_of_48(
+def test_unresolved_samples_of_48_against_the_ceiling(
     audit: Any, columns: Columns, unresolved_row: SampleRow, count: int, adequate: bool
 ) -> None:
     found = audit(columns([unresolved_row] * count))
@@ -270,14 +270,14 @@ def test_case_31_unresolved_of_48(
 
 
 @pytest.mark.parametrize(("count", "adequate"), [(12, True), (13, False)])
-def test_case_31_loops_of_48(
+def test_loops_of_48_against_the_ceiling(
     audit: Any, columns: Columns, loop_row: SampleRow, count: int, adequate: bool
 ) -> None:
     found = audit(columns([loop_row] * count))
     assert (found.periodic_loop_contacts, found.adequate) == (count, adequate)
 
 
-def test_case_31_three_of_sixty_is_not_below_five_percent(
+def test_three_of_sixty_is_not_below_five_percent(
     experiment: Experiment, probe: BundleKey, row: Row, unresolved_row: SampleRow
 ) -> None:
     five = experiment.model_copy(update={"probe_k": 5})
@@ -292,7 +292,7 @@ def test_case_31_three_of_sixty_is_not_below_five_percent(
     assert (found.unresolved_cap_contacts, found.samples, found.adequate) == (3, 60, False)
 
 
-def test_case_29_equal_id_lists_are_flagged_by_hash(
+def test_equal_id_lists_are_flagged_by_hash(
     audit: Any, columns: Columns, unresolved_row: SampleRow, row: Row, fill: Fill
 ) -> None:
     nearly = fill([])

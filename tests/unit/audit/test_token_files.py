@@ -66,7 +66,7 @@ def test_samples_come_in_file_order_with_what_was_asked(
     assert found["largest_period_searched_tokens"] == 2_048
 
 
-def test_case_04_a_near_miss_keeps_its_rate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_near_miss_keeps_its_rate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ids = [*range(20_000, 20_082), *(at % 10 for at in range(8_110))]
     (sample,) = _json(capsys, _write(tmp_path / "x.jsonl", [{"token_ids": ids}]))["samples"]
     assert sample["period_tokens"] is None
@@ -135,20 +135,22 @@ def test_rows_without_a_name_are_numbered(tmp_path: Path) -> None:
     [("s-1", "s-1"), (1, "1"), ("1", 1), ("caf\u00e9", "cafe\u0301"), ("a/b", "a_b"), ("a\\b", "a/b")],
 )
 @pytest.mark.parametrize("same", [True, False])
-def test_case_15_one_id_twice(tmp_path: Path, first: Any, second: Any, same: bool) -> None:
+def test_one_sample_id_twice_is_refused_with_both_lines(
+    tmp_path: Path, first: Any, second: Any, same: bool
+) -> None:
     rows = [{"id": first, "token_ids": [1]}, {"id": second, "token_ids": [1] if same else [2]}]
     with pytest.raises(InputRefused, match=r"one id twice.*line 1.*line 2"):
         _ids(_write(tmp_path / "x.jsonl", rows))
 
 
-def test_case_15_names_that_differ_stay_apart(tmp_path: Path) -> None:
+def test_names_that_differ_stay_apart(tmp_path: Path) -> None:
     names = ["a/b", "a-b", "A_b", "a.b", "1+1=?", "1-1=?"]
     path = _write(tmp_path / "x.jsonl", [{"id": name, "token_ids": [1]} for name in names])
     assert [name for name, _ in _ids(path)] == names
 
 
 @pytest.mark.parametrize("name", [True, 1.5, None, ["a"]])
-def test_case_15_a_name_is_text_or_a_number(tmp_path: Path, name: Any) -> None:
+def test_a_name_is_text_or_a_number(tmp_path: Path, name: Any) -> None:
     with pytest.raises(InputRefused, match="line 1: 'id'"):
         _ids(_write(tmp_path / "x.jsonl", [{"id": name, "token_ids": [1]}]))
 
@@ -169,7 +171,7 @@ WHOLE = b'{"id":"s-001","token_ids":[1]}\n'
         (b"\n", 1),
     ],
 )
-def test_case_16_torn_lines_are_named(tmp_path: Path, data: bytes, line: int) -> None:
+def test_torn_lines_are_named(tmp_path: Path, data: bytes, line: int) -> None:
     path = tmp_path / "x.jsonl"
     path.write_bytes(data)
     with pytest.raises(InputRefused, match=rf"x\.jsonl line {line} "):
@@ -177,7 +179,7 @@ def test_case_16_torn_lines_are_named(tmp_path: Path, data: bytes, line: int) ->
     assert path.read_bytes() == data
 
 
-def test_case_16_no_bytes(tmp_path: Path) -> None:
+def test_an_empty_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.jsonl").write_bytes(b"")
     with pytest.raises(InputRefused, match=r"x\.jsonl is empty"):
         _ids(tmp_path / "x.jsonl")

@@ -1,4 +1,4 @@
-"""Coverage of decode widths by capture lists; case 14 row by row."""
+"""Coverage of decode widths by capture lists."""
 
 import pytest
 
@@ -10,19 +10,19 @@ from fitladder.errors import GateRefused, RegistrationError
     ("width", "resolved", "words"),
     [(19, [1, 2, 4, 8, 16], "17-19"), (12, [1, 2, 4, 8], "9-12")],
 )
-def test_case_14_a_b_cut_to_the_grid(width: int, resolved: list[int], words: str) -> None:
+def test_a_capture_list_cut_to_the_grid(width: int, resolved: list[int], words: str) -> None:
     missing = capture.uncovered_widths(resolved, width)
     assert capture.render_widths(missing) == words
     with pytest.raises(GateRefused, match=f"widths {words} without a graph"):
         capture.check_capture_list(resolved, width)
 
 
-def test_case_14_c_speculation_needs_more_tokens_than_sequences() -> None:
+def test_speculation_needs_more_tokens_than_sequences() -> None:
     with pytest.raises(GateRefused, match=r"widths 6-19 without a graph.*ending at 76"):
         capture.check_capture_list([4, 8, 16, 20], 19, tokens_per_sequence=4)
 
 
-def test_case_14_d_disorder_is_refused_unless_normalised() -> None:
+def test_an_unsorted_capture_list_is_refused_unless_normalised() -> None:
     mixed = [19, 16, 16, 8, 4, 2, 1]
     with pytest.raises(GateRefused, match="strictly increasing"):
         capture.check_capture_list(mixed, 19)
@@ -31,7 +31,7 @@ def test_case_14_d_disorder_is_refused_unless_normalised() -> None:
 
 
 @pytest.mark.parametrize("nothing", [None, [], ()])
-def test_case_14_f_no_list(nothing: list[int] | None) -> None:
+def test_no_capture_list(nothing: list[int] | None) -> None:
     with pytest.raises(GateRefused, match="no capture sizes"):
         capture.check_capture_list(nothing, 19)
     with pytest.raises(GateRefused, match="no capture sizes"):

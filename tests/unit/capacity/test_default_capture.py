@@ -11,7 +11,7 @@ from fitladder.errors import InputRefused
     ("width", "sizes", "uncovered"),
     [(19, (1, 2, 4, 8, 16), "17-19"), (15, (1, 2, 4, 8), "9-15"), (12, (1, 2, 4, 8), "9-12")],
 )
-def test_case_14_a_b_a_ceiling_is_cut_to_the_grid(width: int, sizes: tuple[int, ...], uncovered: str) -> None:
+def test_a_capture_ceiling_is_cut_to_the_grid(width: int, sizes: tuple[int, ...], uncovered: str) -> None:
     found = implicit_capture_list(width, 32_768, max_capture_size=width)
     assert found == sizes
     assert render_widths(uncovered_widths(found, width)) == uncovered

@@ -66,12 +66,12 @@ def test_a_token_figure_between_two_pools_is_refused() -> None:
 
 
 @pytest.mark.parametrize(("block", "width"), [(16, 15), (528, 15), (784, 15), (2_096, 14), (7_808, 14)])
-def test_case_13_a_inflated_block_size(block: int, width: int) -> None:
+def test_an_inflated_block_size(block: int, width: int) -> None:
     assert capacity.largest_width_by_tokens(65_000, block, 999_936) == width
     assert capacity.token_rule(65_000, block, 15, 999_936).fits is (width == 15)
 
 
-def test_case_13_b_inconsistent_capacity() -> None:
+def test_a_capacity_that_contradicts_its_blocks() -> None:
     with pytest.raises(GateRefused, match=r"300000 KV tokens beside 33.0x.*need 990000"):
         capacity.check_concurrency(300_000, 33.0, 30_000, printed=True)
     capacity.check_concurrency(997_888, 1_949 / 128, 65_536)
@@ -80,13 +80,13 @@ def test_case_13_b_inconsistent_capacity() -> None:
         capacity.check_concurrency(997_888, 15.23, 65_536)
 
 
-def test_case_13_c_capacity_of_each_start() -> None:
+def test_the_capacity_of_each_start_counts() -> None:
     widths = [capacity.largest_width_by_tokens(65_000, 528, tokens) for tokens in (1_000_032, 940_000)]
     assert widths == [15, 14]
 
 
 @pytest.mark.parametrize("block", [None, 0, -16, True, 528.0, "528"])
-def test_case_13_e_block_size_absent_or_odd(block: object) -> None:
+def test_a_block_size_absent_or_odd(block: object) -> None:
     with pytest.raises(GateRefused, match="block size"):
         capacity.token_rule(65_000, block, 15, 999_936)  # type: ignore[arg-type]  # the fault under test
     with pytest.raises(GateRefused, match="block size"):

@@ -32,14 +32,14 @@ def test_the_stricter_rule_decides() -> None:
 
 
 @pytest.mark.parametrize(("block", "width"), [(16, 15), (528, 15), (784, 15), (2_096, 14), (7_808, 14)])
-def test_case_13_a_inflated_block_sizes(block: int, width: int) -> None:
+def test_inflated_block_sizes(block: int, width: int) -> None:
     # the case states tokens alone: here the pool that reports just as many, or the next more
     pool = -(-999_936 * -(-65_536 // block) // 65_536)
     plan = plan_capacity(Cache(block, 0, pool, 65_536), 65_000, max_num_batched_tokens=32_768)
     assert plan.max_num_seqs == width
 
 
-def test_case_13_b_contradicting_figures() -> None:
+def test_contradicting_pool_figures() -> None:
     live = {"block_size_tokens": 528, "mamba_groups": 3, "max_model_len_tokens": 65_536}
     assert settle_pool_blocks(**live, blocks=None, kv_tokens=None) is None
     assert settle_pool_blocks(**live, blocks=1_949, kv_tokens=None) == 1_949
@@ -50,7 +50,7 @@ def test_case_13_b_contradicting_figures() -> None:
         settle_pool_blocks(**live, blocks=None, kv_tokens=300_000)
 
 
-def test_case_13_c_another_start_another_width() -> None:
+def test_another_start_another_width() -> None:
     widths = []
     for kv_tokens in (1_000_032, 940_000):
         blocks = kv_tokens * 128 // 65_536
@@ -59,7 +59,7 @@ def test_case_13_c_another_start_another_width() -> None:
     assert widths == [15, 14]
 
 
-def test_case_10_a_sequence_beyond_max_model_len() -> None:
+def test_a_sequence_beyond_max_model_len() -> None:
     fits = 15_870 + 49_152 + 2 + 512
     assert plan_capacity(LIVE, fits, max_num_batched_tokens=32_768).max_total_tokens == 65_536
     with pytest.raises(GateRefused, match="65537 tokens, 1 over"):

@@ -168,7 +168,7 @@ def test_a_preflight_decides(run: Any, tmp_path: Path, nested: bool) -> None:
         ({"null_blocks": 0}, "null_blocks"),
     ],
 )
-def test_case_13_b_e_a_preflight_that_contradicts_itself(
+def test_a_preflight_that_contradicts_itself(
     run: Any, tmp_path: Path, changes: dict[str, Any], words: str
 ) -> None:
     path = tmp_path / "preflight.json"

@@ -42,7 +42,7 @@ def _listed(*pids: int) -> str:
         ("S", b"sshd\0", True),
     ],
 )
-def test_case_21_only_a_living_dvc_holds_a_path(
+def test_only_a_living_dvc_holds_a_path(
     tmp_path: Path, rwlock: Path, state: str, words: bytes, is_cleared: bool
 ) -> None:
     rwlock.write_text(_listed(41))

@@ -23,9 +23,7 @@ def stores(tmp_path: Path) -> tuple[Store, Store]:
     return Store("the cache", tmp_path / "cache"), Store("remote here", tmp_path / "remote")
 
 
-def test_case_28_a_missing_object_is_named_with_every_place(
-    tmp_path: Path, stores: tuple[Store, Store]
-) -> None:
+def test_a_missing_object_is_named_with_every_place(tmp_path: Path, stores: tuple[Store, Store]) -> None:
     cache, remote = stores
     md5 = _put(cache, b"rows", tmp_path)
     check_objects([(md5, "rows.parquet")], [cache], [remote])
@@ -40,7 +38,7 @@ def test_case_28_a_missing_object_is_named_with_every_place(
         check_objects([(md5, "rows.parquet")], [cache], [remote])
 
 
-def test_case_28_a_corrupt_object_shows_both_hashes(tmp_path: Path, stores: tuple[Store, Store]) -> None:
+def test_a_corrupt_object_shows_both_hashes(tmp_path: Path, stores: tuple[Store, Store]) -> None:
     cache, remote = stores
     md5 = _put(cache, b"rows", tmp_path)
     _put(remote, b"rows", tmp_path)
@@ -51,7 +49,7 @@ def test_case_28_a_corrupt_object_shows_both_hashes(tmp_path: Path, stores: tupl
         check_objects([(md5, "rows.parquet")], [cache], [remote])
 
 
-def test_case_28_only_the_listing_is_gone(tmp_path: Path, stores: tuple[Store, Store]) -> None:
+def test_only_the_listing_is_gone(tmp_path: Path, stores: tuple[Store, Store]) -> None:
     cache, remote = stores
     rows = [{"md5": "a" * 32, "relpath": "x.json"}]
     md5 = _put(remote, json.dumps(rows, sort_keys=True).encode(), tmp_path, ".dir")

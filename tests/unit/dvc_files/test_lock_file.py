@@ -40,7 +40,7 @@ def test_a_stage_as_recorded() -> None:
     ("marker", "line"),
     [("<<<<<<< HEAD\n", 3), ("=======\n", 4), (">>>>>>> other\n", 13), ("||||||| base\n", 1)],
 )
-def test_case_27_conflict_markers_are_refused_with_their_line(marker: str, line: int) -> None:
+def test_conflict_markers_are_refused_with_their_line(marker: str, line: int) -> None:
     lines = GOOD.splitlines(keepends=True)
     text = "".join([*lines[: line - 1], marker, *lines[line - 1 :]])
     with pytest.raises(LineageError, match=f"dvc.lock line {line}: merge conflict marker"):
@@ -66,6 +66,6 @@ def test_case_27_conflict_markers_are_refused_with_their_line(marker: str, line:
         ("  bundles@x:\n", "  bundles@x: 3\n  other:\n", "bundles@x: got int, need a mapping"),
     ],
 )
-def test_case_27_a_merge_that_dropped_or_doubled_a_hash_is_refused(old: str, new: str, said: str) -> None:
+def test_a_merge_that_dropped_or_doubled_a_hash_is_refused(old: str, new: str, said: str) -> None:
     with pytest.raises(LineageError, match=said):
         parse_lock(GOOD.replace(old, new), where="dvc.lock")

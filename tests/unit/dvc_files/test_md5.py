@@ -12,7 +12,7 @@ LF, CRLF = b'{"id":1}\n{"id":2}\n', b'{"id":1}\r\n{"id":2}\r\n'
 MD5_LF, MD5_CRLF = "85f2e4a34d2fe5bfff64eefabbb242a0", "363729ce0f5e9a7446e4e36ad8670149"
 
 
-def test_case_28_line_ends_have_digests_of_their_own(tmp_path: Path) -> None:
+def test_line_ends_have_digests_of_their_own(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_bytes(LF)
     assert raw_md5(path) == MD5_LF
@@ -23,7 +23,7 @@ def test_case_28_line_ends_have_digests_of_their_own(tmp_path: Path) -> None:
     assert not differs_in_line_ends(path, MD5_LF)
 
 
-def test_case_28_same_size_and_time_do_not_hide_a_flipped_byte(tmp_path: Path) -> None:
+def test_same_size_and_time_do_not_hide_a_flipped_byte(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_bytes(LF)
     before, status = raw_md5(path), path.stat()

@@ -79,7 +79,7 @@ def test_it_is_given_back_after_an_error(tmp_path: Path) -> None:
         assert held.dead_holder is None
 
 
-def test_case_21_a_live_process_holds_it_and_a_killed_one_is_named(tmp_path: Path) -> None:
+def test_a_live_process_holds_it_and_a_killed_one_is_named(tmp_path: Path) -> None:
     path = tmp_path / ".lock"
     with another_process(path, "run-1") as (process, line):
         assert line == "held"
@@ -94,7 +94,7 @@ def test_case_21_a_live_process_holds_it_and_a_killed_one_is_named(tmp_path: Pat
             assert (held.dead_holder.pid, held.dead_holder.flow_run_id) == (process.pid, "run-1")
 
 
-def test_case_21_twelve_threads_one_holder(tmp_path: Path) -> None:
+def test_twelve_threads_one_holder(tmp_path: Path) -> None:
     path, barrier, decided = tmp_path / ".lock", threading.Barrier(12), threading.Barrier(12)
     outcomes: list[str] = []
 
@@ -119,7 +119,7 @@ def test_case_21_twelve_threads_one_holder(tmp_path: Path) -> None:
     assert all(f"pid {os.getpid()} on" in outcome for outcome in refused)
 
 
-def test_case_21_dead_pid_999999_of_this_host_is_followed_and_named(tmp_path: Path) -> None:
+def test_dead_pid_999999_of_this_host_is_followed_and_named(tmp_path: Path) -> None:
     path = tmp_path / ".lock"
     left(path, pid=999_999, started_ticks=1)
     with hold_lock(path, "next") as held:
@@ -150,7 +150,7 @@ def test_a_live_process_named_in_a_free_lock_is_respected(tmp_path: Path) -> Non
     assert path.read_bytes() == before
 
 
-def test_case_21_a_foreign_hosts_lock_is_never_removed(tmp_path: Path) -> None:
+def test_a_foreign_hosts_lock_is_never_removed(tmp_path: Path) -> None:
     path = tmp_path / ".lock"
     left(path, host="gpu-host-7", pid=999_999)
     before, inode = path.read_bytes(), path.stat().st_ino
@@ -166,7 +166,7 @@ def test_case_21_a_foreign_hosts_lock_is_never_removed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", [b"garbage", b"{}", b'{"pid":1}{"pid":2}', b"\xff\xfe", b"\0" * 64, b"{" * 9000]
 )
-def test_case_21_a_garbled_lock_is_refused_as_it_stands(tmp_path: Path, text: bytes) -> None:
+def test_a_garbled_lock_is_refused_as_it_stands(tmp_path: Path, text: bytes) -> None:
     path = tmp_path / ".lock"
     path.write_bytes(text)
     with pytest.raises(RootBusy, match=r"\.lock"), hold_lock(path, "x"):
@@ -175,7 +175,7 @@ def test_case_21_a_garbled_lock_is_refused_as_it_stands(tmp_path: Path, text: by
 
 
 @pytest.mark.parametrize("code", [errno.ENOLCK, errno.EIO, errno.ENOTSUP, errno.EINTR])
-def test_case_21_no_lock_to_be_had_means_no(
+def test_a_lock_that_cannot_be_had_refuses(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
     def broken(_: int, __: int) -> None:

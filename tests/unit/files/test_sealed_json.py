@@ -64,7 +64,7 @@ def test_any_other_bytes_are_refused(change: Any) -> None:
         ('"phase":"probe"', '"phase":"Probe"'),
     ],
 )
-def test_case_19_odd_numbers_are_refused_even_under_a_fitting_seal(old: str, new: str) -> None:
+def test_odd_numbers_are_refused_even_under_a_fitting_seal(old: str, new: str) -> None:
     text = render_sealed(META).decode().replace(old, new)
     assert new in text
     try:
@@ -77,14 +77,14 @@ def test_case_19_odd_numbers_are_refused_even_under_a_fitting_seal(old: str, new
 
 
 @pytest.mark.parametrize("twice", ['"log_bytes":4,"log_bytes":3', '"rate":0.01,"rate":0.9,"log_bytes":3'])
-def test_case_19_duplicate_keys_are_refused_although_a_loose_reader_sees_a_fitting_seal(twice: str) -> None:
+def test_duplicate_keys_are_refused_although_a_loose_reader_sees_a_fitting_seal(twice: str) -> None:
     data = render_sealed(META).replace(b'"log_bytes":3', twice.encode())
     with pytest.raises(BundleTampered, match="twice in one object"):
         parse_sealed(EngineMeta, data, where="engine.json")
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf"), object(), 10**30, "\ud835"])
-def test_case_19_the_writer_never_emits_what_no_reader_takes(value: Any) -> None:
+def test_the_writer_never_emits_what_no_reader_takes(value: Any) -> None:
     of = make.experiment()
     bad = make.preflight(
         of, make.key(), root_id=make.sha("r"), sequence=0, sampling_sent={"temperature": value}
@@ -93,7 +93,7 @@ def test_case_19_the_writer_never_emits_what_no_reader_takes(value: Any) -> None
         render_sealed(bad)
 
 
-def test_case_18_warnings_with_surrogates_are_kept() -> None:
+def test_warnings_with_surrogates_are_kept() -> None:
     text = "ok \ud835 end \\u0041 \ufffd \x00 C:\\x"
     back = parse_sealed(
         EngineMeta, render_sealed(make.engine_meta(make.key(), warnings=(text, "plain"))), where="x"

@@ -93,7 +93,7 @@ def roomy(exact: Experiment) -> Experiment:
     return exact.model_copy(update={"longest_prompt_tokens": 15_870})
 
 
-def test_case_10_no_room_a_passes_exactly(
+def test_a_context_that_is_filled_exactly_passes(
     roomy: Experiment, facts: Facts, prompts: list[PromptFacts]
 ) -> None:
     full = [*prompts, PromptFacts("r-long", "a" * 64, 15_870)]
@@ -104,7 +104,7 @@ def test_case_10_no_room_a_passes_exactly(
 
 
 @pytest.mark.parametrize(("tokens", "overflow"), [(15_871, 1), (65_536, 49_666), (70_000, 54_130)])
-def test_case_10_no_room_b_c_d_name_prompt_and_overflow(
+def test_a_context_overflow_names_prompt_and_tokens(
     roomy: Experiment, facts: Facts, prompts: list[PromptFacts], tokens: int, overflow: int
 ) -> None:
     full = [*prompts, PromptFacts("r-long", "a" * 64, tokens)]
@@ -112,7 +112,7 @@ def test_case_10_no_room_b_c_d_name_prompt_and_overflow(
         check_context(roomy, roomy.rungs[0], facts(), full)
 
 
-def test_case_10_no_room_e_f_cannot_be_registered(exact: Experiment, changed: Changed) -> None:
+def test_a_context_without_room_cannot_be_registered(exact: Experiment, changed: Changed) -> None:
     with pytest.raises(ValidationError, match="answer_max_tokens"):
         changed(exact, sampling__answer_max_tokens=0)
     with pytest.raises(ValidationError, match="thinking_budget_tokens"):
@@ -153,7 +153,7 @@ def _reserving(experiment: Experiment, changed: Changed, width: int) -> Experime
 
 
 @pytest.mark.parametrize(("block", "fits"), [(16, 15), (528, 15), (784, 15), (2_096, 14), (7_808, 14)])
-def test_case_13_a_inflated_block_size(
+def test_an_inflated_block_size(
     implicit: Experiment, changed: Changed, facts: Facts, block: int, fits: int
 ) -> None:
     wide = _reserving(implicit, changed, 15)
@@ -166,7 +166,7 @@ def test_case_13_a_inflated_block_size(
             check_kv_fit(wide, wide.rungs[0], "probe", live, 100)
 
 
-def test_case_13_b_inconsistent_figures_are_both_shown(
+def test_contradicting_pool_figures_are_both_shown(
     implicit: Experiment, changed: Changed, facts: Facts
 ) -> None:
     wide = _reserving(implicit, changed, 2)
@@ -176,7 +176,7 @@ def test_case_13_b_inconsistent_figures_are_both_shown(
             check_kv_fit(wide, wide.rungs[0], "probe", live, 100)
 
 
-def test_case_13_c_each_start_is_gated_anew(implicit: Experiment, changed: Changed, facts: Facts) -> None:
+def test_the_pool_of_each_start_is_gated(implicit: Experiment, changed: Changed, facts: Facts) -> None:
     wide = _reserving(implicit, changed, 15)
     first = check_kv_fit(wide, wide.rungs[0], "probe", _pool(facts, 528, 1_000_032), 100)
     assert first.numbers["largest_width"] == 15
@@ -184,7 +184,7 @@ def test_case_13_c_each_start_is_gated_anew(implicit: Experiment, changed: Chang
         check_kv_fit(wide, wide.rungs[0], "probe", _pool(facts, 528, 940_000), 100)
 
 
-def test_case_13_e_block_size_absent(exact: Experiment, facts: Facts) -> None:
+def test_a_block_size_absent(exact: Experiment, facts: Facts) -> None:
     with pytest.raises(GateRefused, match="reports no block size"):
         check_kv_fit(exact, exact.rungs[0], "probe", facts(block_size_tokens=None), 990)
     with pytest.raises(GateRefused, match="block size"):
@@ -252,7 +252,7 @@ def test_spaced_admission_holds_one_longest_and_says_so(
 @pytest.mark.parametrize(
     "asked_resolved_missing", [(19, (1, 2, 4, 8, 16), "17-19"), (12, (1, 2, 4, 8), "9-12")]
 )
-def test_case_14_a_b_cut_to_the_grid(
+def test_a_capture_list_cut_to_the_grid(
     exact: Experiment, changed: Changed, facts: Facts, asked_resolved_missing: Any
 ) -> None:
     width, resolved, words = asked_resolved_missing
@@ -266,7 +266,7 @@ def test_case_14_a_b_cut_to_the_grid(
 @pytest.mark.parametrize(
     "args", [{"speculative_config": {"num_speculative_tokens": 3}}, {"num_speculative_tokens": 3}]
 )
-def test_case_14_c_speculation_widens_the_batch(exact: Experiment, facts: Facts, args: Any) -> None:
+def test_speculation_widens_the_batch(exact: Experiment, facts: Facts, args: Any) -> None:
     live = facts(capture_resolved=(4, 8, 16, 20), resolved_args=args)
     with pytest.raises(GateRefused, match=r"widths 6-19 without a graph.*ending at 76"):
         check_cuda_graphs(exact, exact.rungs[0], live)
@@ -274,9 +274,7 @@ def test_case_14_c_speculation_widens_the_batch(exact: Experiment, facts: Facts,
         check_cuda_graphs(exact, exact.rungs[0], facts(requested_args=args))
 
 
-def test_case_14_c_an_implicit_list_is_recorded_against_the_widened_batch(
-    implicit: Experiment, facts: Facts
-) -> None:
+def test_an_implicit_list_is_recorded_against_the_widened_batch(implicit: Experiment, facts: Facts) -> None:
     live = facts(capture_requested=None, capture_resolved=(1, 2, 4, 8, 16))
     plain = check_cuda_graphs(implicit, implicit.rungs[0], live).numbers
     assert (plain["draft_tokens"], plain["uncovered_widths"]) == (0, "17-19")
@@ -295,12 +293,12 @@ def test_case_14_c_an_implicit_list_is_recorded_against_the_widened_batch(
         {"num_speculative_tokens": -1},
     ],
 )
-def test_case_14_c_speculation_without_a_number(exact: Experiment, facts: Facts, args: Any) -> None:
+def test_speculation_without_a_number(exact: Experiment, facts: Facts, args: Any) -> None:
     with pytest.raises(GateRefused, match="speculation without"):
         check_cuda_graphs(exact, exact.rungs[0], facts(resolved_args=args))
 
 
-def test_case_14_d_disorder_is_refused(exact: Experiment, facts: Facts) -> None:
+def test_an_unsorted_capture_list_is_refused(exact: Experiment, facts: Facts) -> None:
     mixed = (19, 16, 16, 8, 4, 2, 1)
     with pytest.raises(GateRefused, match="strictly increasing"):
         check_cuda_graphs(exact, exact.rungs[0], facts(capture_resolved=mixed))
@@ -308,7 +306,7 @@ def test_case_14_d_disorder_is_refused(exact: Experiment, facts: Facts) -> None:
         check_cuda_graphs(exact, exact.rungs[0], facts(capture_requested=mixed))
 
 
-def test_case_14_d_disorder_is_accepted_where_normalising_is_registered(
+def test_an_unsorted_capture_list_is_accepted_where_normalising_is_registered(
     exact: Experiment, changed: Changed, facts: Facts
 ) -> None:
     mixed = (19, 16, 16, 8, 4, 2, 1)
@@ -346,13 +344,13 @@ def test_normalising_is_bound_where_registered_and_absent_where_not(
         {"has_full_graphs": False},
     ],
 )
-def test_case_14_e_right_list_but_no_full_graphs(exact: Experiment, facts: Facts, live: Any) -> None:
+def test_the_right_capture_list_but_no_full_graphs(exact: Experiment, facts: Facts, live: Any) -> None:
     with pytest.raises(GateRefused, match="full graphs"):
         check_cuda_graphs(exact, exact.rungs[0], facts(**live))
 
 
 @pytest.mark.parametrize("nothing", [(), None])
-def test_case_14_f_no_list(exact: Experiment, implicit: Experiment, facts: Facts, nothing: Any) -> None:
+def test_no_capture_list(exact: Experiment, implicit: Experiment, facts: Facts, nothing: Any) -> None:
     with pytest.raises(GateRefused, match="no capture sizes"):
         check_cuda_graphs(exact, exact.rungs[0], facts(capture_resolved=nothing))
     with pytest.raises(GateRefused, match="no graph was captured"):

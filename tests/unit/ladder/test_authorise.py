@@ -94,7 +94,7 @@ def test_a_fresh_phase_cannot_be_resumed(experiment: Experiment, key: Any) -> No
 
 
 @pytest.mark.parametrize("samples", [0, 47])
-def test_case_31_an_incomplete_phase_rejects_and_authorises_nothing(
+def test_an_incomplete_phase_rejects_and_authorises_nothing(
     experiment: Experiment, key: Any, done: Any, samples: int
 ) -> None:
     history = [done(49_152, "probe", False, samples=samples, unresolved_cap_contacts=0)]
@@ -114,7 +114,7 @@ def _with_rungs(experiment: Experiment, budgets: list[int]) -> Experiment:
     return Experiment.model_validate_json(canonical_bytes(plain))
 
 
-def test_case_31_rungs_go_by_number_not_by_text(experiment: Experiment, key: Any, done: Any) -> None:
+def test_rungs_go_by_number_not_by_text(experiment: Experiment, key: Any, done: Any) -> None:
     four = _with_rungs(experiment, [8_192, 49_152, 61_440, 131_072])
     history: list[PhaseOutcome] = []
     for budget in (8_192, 49_152, 61_440, 131_072):
@@ -124,9 +124,7 @@ def test_case_31_rungs_go_by_number_not_by_text(experiment: Experiment, key: Any
     assert next_phase(backwards, []).key == key(8_192, "probe")
 
 
-def test_case_31_a_rung_without_a_receipt_is_never_skipped(
-    experiment: Experiment, done: Any, begun: Any
-) -> None:
+def test_a_rung_without_a_receipt_is_never_skipped(experiment: Experiment, done: Any, begun: Any) -> None:
     higher = [done(61_440, phase) for phase in ("probe", "base", "designed")]
     for lower in ([], [begun(49_152, "probe")], [done(49_152, "probe"), begun(49_152, "base")]):
         with pytest.raises(LadderRefused, match=r"stands where nothing was authorised: got .* probe@61440"):

@@ -1,4 +1,4 @@
-"""Handed cases 22 and 29: identity within a rung, named field by field, old and new."""
+"""Drift: identity within a rung, each changed field named with its old and new value."""
 
 from typing import Any
 
@@ -30,7 +30,9 @@ RUNTIME = [
 
 
 @pytest.mark.parametrize(("field", "value"), ENGINE)
-def test_case_22_engine_drift(facts: EngineFacts, runtime: RuntimeFacts, field: str, value: Any) -> None:
+def test_a_changed_engine_fact_is_drift(
+    facts: EngineFacts, runtime: RuntimeFacts, field: str, value: Any
+) -> None:
     before = rung_identity(facts, runtime)
     after = rung_identity(facts.model_copy(update={field: value}), runtime)
     with pytest.raises(BindingChanged, match=rf"49k base: engine\.{field}") as caught:
@@ -41,16 +43,16 @@ def test_case_22_engine_drift(facts: EngineFacts, runtime: RuntimeFacts, field: 
 
 
 @pytest.mark.parametrize(("field", "value"), RUNTIME)
-def test_case_22_runtime_drift(facts: EngineFacts, runtime: RuntimeFacts, field: str, value: Any) -> None:
+def test_a_changed_runtime_fact_is_drift(
+    facts: EngineFacts, runtime: RuntimeFacts, field: str, value: Any
+) -> None:
     before = rung_identity(facts, runtime)
     after = rung_identity(facts, runtime.model_copy(update={field: value}))
     with pytest.raises(BindingChanged, match=rf"runtime\.{field}"):
         check_no_drift(before, after, where="49k base")
 
 
-def test_case_22_every_changed_field_is_named_with_old_and_new(
-    facts: EngineFacts, runtime: RuntimeFacts
-) -> None:
+def test_every_changed_field_is_named_with_old_and_new(facts: EngineFacts, runtime: RuntimeFacts) -> None:
     after = rung_identity(facts.model_copy(update={"engine_version": "0.25.0", "dtype": "float16"}), runtime)
     with pytest.raises(BindingChanged) as caught:
         check_no_drift(rung_identity(facts, runtime), after, where="x")
@@ -70,7 +72,7 @@ def test_case_22_every_changed_field_is_named_with_old_and_new(
         ("prompts[3].rendered_sha256", "c" * 64, "d" * 64),
     ],
 )
-def test_case_22_any_flat_identity(field: str, old: Any, new: Any) -> None:
+def test_any_changed_field_is_named_with_old_and_new(field: str, old: Any, new: Any) -> None:
     same = {"k": 4, field: old}
     check_no_drift(same, dict(same), where="resume")
     with pytest.raises(BindingChanged) as caught:
@@ -80,13 +82,13 @@ def test_case_22_any_flat_identity(field: str, old: Any, new: Any) -> None:
     assert repr(new) in str(caught.value)
 
 
-def test_case_22_a_field_that_comes_or_goes_is_drift() -> None:
+def test_a_field_that_comes_or_goes_is_drift() -> None:
     for before, after in (({"a": None}, {}), ({}, {"a": None})):
         with pytest.raises(BindingChanged, match="a changed"):
             check_no_drift(before, after, where="x")
 
 
-def test_case_22_place_and_verbosity_do_not_block(facts: EngineFacts, runtime: RuntimeFacts) -> None:
+def test_place_and_verbosity_do_not_block(facts: EngineFacts, runtime: RuntimeFacts) -> None:
     moved = facts.model_copy(
         update={"requested_args": {**facts.requested_args, "model": "/elsewhere", "disable_log_stats": True}}
     )
@@ -94,7 +96,7 @@ def test_case_22_place_and_verbosity_do_not_block(facts: EngineFacts, runtime: R
     check_no_drift(rung_identity(facts, runtime), rung_identity(moved, quiet), where="x")
 
 
-def test_case_13_c_a_pool_measured_anew_is_no_drift(facts: EngineFacts, runtime: RuntimeFacts) -> None:
+def test_another_measured_pool_is_no_drift(facts: EngineFacts, runtime: RuntimeFacts) -> None:
     """The gates judge each start's pool; 997,888 and 996,864 tokens were both seen on one host."""
     restart_advice = facts.model_copy(
         update={
@@ -111,7 +113,7 @@ def test_case_13_c_a_pool_measured_anew_is_no_drift(facts: EngineFacts, runtime:
 @pytest.mark.parametrize(
     "change", [{"max_num_seqs": 8}, {"capture_requested": (1, 8), "capture_resolved": (1, 8)}]
 )
-def test_case_29_bundles_of_different_width_are_not_equal(
+def test_bundles_of_different_width_are_not_equal(
     facts: EngineFacts, runtime: RuntimeFacts, change: Any
 ) -> None:
     with pytest.raises(BindingChanged, match="never pooled"):

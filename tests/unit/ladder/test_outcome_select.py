@@ -29,9 +29,7 @@ PHASES = ("probe", "base", "designed")
         ({"samples": 0}, False),
     ],
 )
-def test_case_31_counts_decide_by_integers(
-    experiment: Experiment, audit: Any, counts: Any, adequate: bool
-) -> None:
+def test_counts_decide_by_integers(experiment: Experiment, audit: Any, counts: Any, adequate: bool) -> None:
     plain = audit(49_152, "probe", **{**counts, "adequate": adequate})
     found = outcome_of(experiment, plain, receipt_sha256="a" * 64, preemptions=0)
     assert found.adequate is adequate
@@ -58,7 +56,7 @@ def test_audits_that_are_none(experiment: Experiment, audit: Any, change: Any, w
         outcome_of(experiment, lacking, receipt_sha256="a" * 64, preemptions=0)
 
 
-def test_case_13_d_preemptions_flag_the_rung(experiment: Experiment, audit: Any) -> None:
+def test_preemptions_flag_the_rung(experiment: Experiment, audit: Any) -> None:
     found = outcome_of(experiment, audit(49_152, "probe"), receipt_sha256="a" * 64, preemptions=37)
     assert found.preemptions == 37
     again = parse_model(PhaseOutcome, parse_json(canonical_bytes(found), where="x"), where="x")

@@ -46,7 +46,7 @@ def kinds(made: ScriptedCheckout) -> list[str]:
     ]
 
 
-def test_case_23_asking_and_answering_again_changes_nothing(made: ScriptedCheckout) -> None:
+def test_asking_and_answering_again_changes_nothing(made: ScriptedCheckout) -> None:
     workspace = made.workspace()
     ask = ask_for(workspace, PROBE)
     assert ask_for(workspace, PROBE) == ask

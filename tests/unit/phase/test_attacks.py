@@ -208,7 +208,7 @@ def test_an_engine_that_stands_in_for_the_real_one_is_on_record_whatever_it_says
         run_whole_phase(workspace, base, go)
 
 
-def test_case_23_two_processes_of_one_flow_run_make_one_generation(tmp_path: Path) -> None:
+def test_two_processes_of_one_flow_run_make_one_generation(tmp_path: Path) -> None:
     """The id of a flow run opens nothing: the second process with the same one finds the root held."""
     made = make_scripted_checkout(tmp_path / "checkout")
     go = approve(made.workspace(), PROBE)

@@ -35,7 +35,7 @@ def test_nobody_holds_a_root_without_a_lock_or_with_one_given_back(tmp_path: Pat
         {"boot_id": "another boot"},
     ],
 )
-def test_case_24_a_dead_holder_is_named(tmp_path: Path, changes: dict[str, object]) -> None:
+def test_a_dead_holder_is_named(tmp_path: Path, changes: dict[str, object]) -> None:
     holder = left(tmp_path, **changes)
     assert (live_holder(tmp_path), dead_holder(tmp_path)) == (None, holder)
     assert "flow run run-1" in str(holder)

@@ -60,7 +60,7 @@ def test_one_go_makes_one_receipt_and_the_receipt_names_it(made: ScriptedCheckou
     assert not list((made.folder / "runs" / ".scratch").iterdir())
 
 
-def test_case_23_a_phase_with_a_valid_receipt_is_not_redone(made: ScriptedCheckout) -> None:
+def test_a_phase_with_a_valid_receipt_is_not_redone(made: ScriptedCheckout) -> None:
     go = approve(made.workspace(), PROBE)
     first = run_whole_phase(made.workspace(), PROBE, go)
     bytes_before = (made.root / PROBE.relative_path / "receipt.json").read_bytes()
@@ -119,7 +119,7 @@ def test_params_changed_after_the_go_are_refused_with_both_bindings(made: Script
     assert on_disk(made) == []
 
 
-def test_case_22_params_changed_after_a_receipt_name_the_field(made: ScriptedCheckout) -> None:
+def test_params_changed_after_a_receipt_name_the_field(made: ScriptedCheckout) -> None:
     run_whole_phase(made.workspace(), PROBE, approve(made.workspace(), PROBE))
     made.section["sampling"]["run_seed"] = 2702
     made.register()
@@ -174,7 +174,7 @@ def test_an_engine_that_fails_while_generating_leaves_preflight_only(made: Scrip
         approve(made.workspace(), PROBE, "ask-2")
 
 
-def test_case_23_an_interrupted_phase_is_begun_again_under_a_fresh_go(made: ScriptedCheckout) -> None:
+def test_an_interrupted_phase_is_begun_again_under_a_fresh_go(made: ScriptedCheckout) -> None:
     made.script(crash="stage1")
     first = approve(made.workspace(), PROBE)
     with pytest.raises(EngineFailed):
@@ -236,7 +236,7 @@ def test_a_go_for_the_first_attempt_does_not_allow_a_second(made: ScriptedChecko
     assert made.generated() == ["probe@64"] * 3
 
 
-def test_case_22_another_engine_is_no_further_attempt(made: ScriptedCheckout) -> None:
+def test_another_engine_is_no_further_attempt(made: ScriptedCheckout) -> None:
     made.script(crash="stage1")
     with pytest.raises(EngineFailed):
         run_whole_phase(made.workspace(), PROBE, approve(made.workspace(), PROBE))
@@ -296,7 +296,7 @@ def other(made: ScriptedCheckout) -> Iterator[tuple[subprocess.Popen, str]]:
         process.wait(30)
 
 
-def test_case_24_the_second_run_is_refused_on_the_held_root(made: ScriptedCheckout, other) -> None:
+def test_the_second_run_is_refused_on_the_held_root(made: ScriptedCheckout, other) -> None:
     process, go = other
     with pytest.raises(RootBusy, match=f"pid {process.pid}"):
         run_whole_phase(made.workspace(), PROBE, go)

@@ -73,7 +73,7 @@ def test_nobody_there_is_one_line(api: PrefectApi) -> None:
     assert api_from_environment({"PREFECT_API_URL": "http://h:1/"}).url == "http://h:1/api"
 
 
-def test_case_23_a_rejected_answer_is_refused_although_the_status_is_200(api: PrefectApi) -> None:
+def test_a_rejected_answer_is_refused_although_the_status_is_200(api: PrefectApi) -> None:
     run = FlowRun("1", "calm-lynx", "launch", "PAUSED", "Suspended", "", {})
     reason = "Reason: Validation failed for field 'reviewer'."
     Scripted.answers = [

@@ -56,7 +56,7 @@ def conflict(disk: str, *runs: FlowRun, held: bool = False) -> str | None:
         ("complete", [run("CRASHED", phase="base")], False, None),
     ],
 )
-def test_case_24_each_pair_of_states(disk, runs, held, part) -> None:
+def test_each_pair_of_prefect_state_and_bundle_state(disk, runs, held, part) -> None:
     found = conflict(disk, *runs, held=held)
     assert (found is None) if part is None else (part in str(found) and "calm-lynx" in str(found))
 

@@ -18,7 +18,7 @@ def check(encoder, marker_ids, sequence_ids):
 
 
 @pytest.mark.parametrize("registered", [[17], [900], [17, 1002], []])
-def test_case_09_a_marker_of_several_ids_is_never_its_first_one(registered):
+def test_a_marker_of_several_ids_is_never_its_first_one(registered):
     # (A) the text falls apart; (B) it does so although the vocabulary has 900 for it.
     encoder = {CLOSE: [17, 1002, 33], RUN: [17, 1002, 33, 10]}
     with pytest.raises(InputRefused, match=r"\[17, 1002, 33\]") as caught:
@@ -26,7 +26,7 @@ def test_case_09_a_marker_of_several_ids_is_never_its_first_one(registered):
     assert CLOSE in str(caught.value)
 
 
-def test_case_09_context_breaks_the_marker():
+def test_context_breaks_the_marker():
     # (C) alone one id, with a newline behind it another run.
     encoder = {CLOSE: [900], RUN: [17, 1002, 34]}
     with pytest.raises(InputRefused, match="does not begin with its marker"):
@@ -35,7 +35,7 @@ def test_case_09_context_breaks_the_marker():
         check(encoder, [900], [900, 10])
 
 
-def test_case_09_the_whole_registered_run_is_accepted():
+def test_the_whole_registered_run_is_accepted():
     check({CLOSE: [17, 1002, 33], RUN: [17, 1002, 33, 10]}, [17, 1002, 33], [17, 1002, 33, 10])
     check({CLOSE: [900], RUN: [900, 10]}, [900], (900, 10))
 

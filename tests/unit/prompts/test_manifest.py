@@ -57,7 +57,7 @@ def test_unchanged_prompts_pass_and_the_file_reads_back():
     check(manifest, records, tokenizer=TOKENIZER.model_copy(update={"tokenizers_version": "1.0.0"}))
 
 
-def test_case_15_aliasing_ids_are_neither_frozen_nor_read():
+def test_aliasing_ids_are_neither_frozen_nor_read():
     with pytest.raises(InputRefused, match="prompt manifest: ids overwrite each other"):
         frozen([record("t-0"), record("t_0", "7,7")])
     data = parse_json(render_manifest(frozen([record("t-0"), record("t-1", "7,7")])), where="m")
@@ -66,7 +66,7 @@ def test_case_15_aliasing_ids_are_neither_frozen_nor_read():
         parse_manifest(data, where="m")
 
 
-def test_case_30_a_dated_prompt_is_refused_the_next_day():
+def test_a_dated_prompt_is_refused_the_next_day():
     def on(day):
         return [record(content=f"Today is {day.isoformat()}.")]
 
@@ -90,14 +90,14 @@ def test_case_30_a_dated_prompt_is_refused_the_next_day():
         ([1, 7, 3], [1, 1, 7, 3], "doubled BOS"),
     ],
 )
-def test_case_30_changed_ids_name_prompt_index_and_both_ids(old, new, words):
+def test_changed_ids_name_prompt_index_and_both_ids(old, new, words):
     manifest = frozen([record()], lambda text: old)
     with pytest.raises(InputRefused, match=words) as caught:
         check(manifest, [record()], lambda text: new)
     assert "t-0::base" in str(caught.value)
 
 
-def test_case_30_a_doubled_bos_cannot_be_frozen_either():
+def test_a_doubled_bos_cannot_be_frozen_either():
     with pytest.raises(InputRefused, match="doubled BOS"):
         frozen([record()], lambda text: [1, 1, 5])
     frozen([record()], lambda text: [5, 5, 1])  # a repeated ordinary token is no BOS
@@ -105,13 +105,13 @@ def test_case_30_a_doubled_bos_cannot_be_frozen_either():
         frozen([record()], lambda text: [])
 
 
-def test_case_30_same_name_but_another_tokenizer_file():
+def test_same_name_but_another_tokenizer_file():
     manifest = frozen([record()])
     with pytest.raises(InputRefused, match="tokenizer file changed"):
         check(manifest, [record()], tokenizer=TOKENIZER.model_copy(update={"tokenizer_sha256": "b" * 64}))
 
 
-def test_case_30_ids_may_agree_while_the_text_does_not():
+def test_ids_may_agree_while_the_text_does_not():
     manifest = frozen([record()], lambda text: [1, 2, 3])
     with pytest.raises(InputRefused, match="input_record_sha256"):
         check(manifest, [record(content="12.5")], lambda text: [1, 2, 3])

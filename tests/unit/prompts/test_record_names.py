@@ -18,14 +18,14 @@ ALIASES = [
 
 
 @pytest.mark.parametrize(("first", "second"), ALIASES, ids=range(len(ALIASES)))
-def test_case_15_duplicate_ids_are_refused_naming_both(first, second):
+def test_duplicate_ids_are_refused_naming_both(first, second):
     with pytest.raises(InputRefused) as caught:
         check_ids(["other", first, second], what="records")
     assert ascii(first) in str(caught.value)
     assert ascii(second) in str(caught.value)
 
 
-def test_case_15_distinct_ids_pass():
+def test_distinct_ids_pass():
     ids = [
         "reuse-000::base",
         "reuse-001::base",
@@ -62,17 +62,17 @@ def test_ids_are_strings(value):
         "a\x9fb",
     ],
 )
-def test_case_18_bad_file_names_are_refused(name):
+def test_bad_file_names_are_refused(name):
     with pytest.raises(InputRefused, match="no file name") as caught:
         check_file_name(name, what="records")
     str(caught.value).encode()  # the message itself must be writable
 
 
-def test_case_18_replacement_character_is_an_ordinary_one():
+def test_replacement_character_is_an_ordinary_one():
     check_file_name("cut\ufffd", what="records")
 
 
-def test_case_18_an_id_is_a_file_name():
+def test_an_id_is_a_file_name():
     with pytest.raises(InputRefused, match=r"records: .* is no file name"):
         check_ids(["fine", "a/b"], what="records")
     assert check_ids(["x" * 200], what="records") == ("x" * 200,)

@@ -37,7 +37,7 @@ def test_nothing_is_added_and_ids_round_trip(path):
     assert loaded.identity.tokenizers_version == tokenizers.__version__
 
 
-def test_case_18_an_emoji_cut_by_the_cap_ends_in_a_replacement_character(path):
+def test_an_emoji_cut_by_the_cap_ends_in_a_replacement_character(path):
     loaded = load_tokenizer(path, None)
     ids = loaded.encode("ok \U0001f600")
     assert loaded.decode(ids[:-1]) == "ok \ufffd"
@@ -52,7 +52,7 @@ def test_ids_outside_the_vocabulary_are_refused_and_not_dropped(path, bad):
     assert load_tokenizer(path, None).decode([0, 258]).endswith("ordinary")
 
 
-def test_case_30_changed_absent_and_broken_files(path, tmp_path):
+def test_changed_absent_and_broken_files(path, tmp_path):
     registered = sha256_file(path)
     path.write_bytes(path.read_bytes() + b"\n")
     with pytest.raises(InputRefused, match="changed"):

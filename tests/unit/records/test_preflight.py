@@ -32,7 +32,7 @@ def prompt(record_id: str) -> PromptRecord:
         ("a b", "a\u00a0b".replace("\u00a0", "_")),
     ],
 )
-def test_case_15_ids_that_could_be_taken_for_one_are_refused(left: str, right: str) -> None:
+def test_ids_that_could_be_taken_for_one_are_refused(left: str, right: str) -> None:
     with pytest.raises(BundleError, match="could be taken for one") as refusal:
         check_record_ids([left, "other", right])
     assert ascii(left) in str(refusal.value)
@@ -42,13 +42,13 @@ def test_case_15_ids_that_could_be_taken_for_one_are_refused(left: str, right: s
 
 
 @pytest.mark.parametrize("number", [1, True])
-def test_case_15_an_id_is_text_and_nothing_that_looks_like_it(number: Any) -> None:
+def test_an_id_is_text_and_nothing_that_looks_like_it(number: Any) -> None:
     with pytest.raises(ValidationError, match="record_id"):
         PromptRecord(record_id=number, rendered_sha256=make.sha("x"), prompt_tokens=5)
 
 
 @pytest.mark.parametrize("bad", [" a", "a\n", "a\x00", "ok \ud835", "\u202ea"])
-def test_case_18_a_bad_name_is_refused_up_front(bad: str) -> None:
+def test_a_bad_name_is_refused_up_front(bad: str) -> None:
     with pytest.raises(BundleError, match="record id"):
         check_record_ids([bad])
 

@@ -59,7 +59,7 @@ def test_absent_names_the_command(tmp_path: Path, experiment: Experiment) -> Non
         load_input(tmp_path, experiment, "hidden")
 
 
-def test_case_28_a_crlf_copy_is_another_file(tmp_path: Path, experiment: Experiment, source: Path) -> None:
+def test_a_crlf_copy_is_another_file(tmp_path: Path, experiment: Experiment, source: Path) -> None:
     fetch_inputs(tmp_path, experiment, str(source))
     input_path(tmp_path, experiment, "tasks").write_bytes(b"tasks\r\n")
     with pytest.raises(InputRefused, match="is not what was registered"):

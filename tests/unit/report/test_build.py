@@ -71,7 +71,7 @@ def _begin_again(folder: Path, *, complete: bool = False) -> None:
     shutil.copytree(root, copy, ignore=shutil.ignore_patterns(".*"))
 
 
-def test_case_22_a_page_shows_every_attempt(tmp_path: Path, words_of: Callable[[str], str]) -> None:
+def test_a_page_shows_every_attempt(tmp_path: Path, words_of: Callable[[str], str]) -> None:
     data, registry = small_data(tmp_path, done=(), begun=((64, "probe"),))
     once = build_report(ID, data, registry)
     assert "attempt 2" not in once[0] + once[1]

@@ -189,7 +189,7 @@ def test_a_long_list_is_drawn_in_part_and_says_so() -> None:
     assert f"{600 * len(rows):,} of {1000 * len(rows):,}" in chart.alt
 
 
-def test_case_04_the_largest_period_searched_is_named() -> None:
+def test_the_largest_period_searched_is_named() -> None:
     chart = period_chart([("probe", (2047, 2048))], 2048)
     assert "2,048 tokens" in chart.note
     assert "not an absence of loops" in chart.note
@@ -204,7 +204,7 @@ def test_an_interval_is_wide_where_nothing_was_counted() -> None:
     assert loops.ceiling_text.replace("\u00a0", " ") == "at most 25 %"
 
 
-def test_case_31_the_edge_of_each_ceiling() -> None:
+def test_the_edge_of_each_ceiling() -> None:
     assert shares(12, 2, 2, 48, LIMITS)[0].within
     assert not shares(13, 2, 2, 48, LIMITS)[0].within
     assert shares(12, 2, 2, 48, LIMITS)[1].within

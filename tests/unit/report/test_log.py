@@ -46,7 +46,7 @@ def test_an_edited_line_refuses_reading_and_appending(tmp_path: Path, old: bytes
     assert path.read_bytes() == before
 
 
-def test_case_16_a_torn_line_is_never_joined(tmp_path: Path) -> None:
+def test_a_torn_line_is_never_joined(tmp_path: Path) -> None:
     write(tmp_path, "first")
     path = log_path(tmp_path, ID)
     torn = path.read_bytes() + b'{"schema_ver'

@@ -30,7 +30,7 @@ def test_numbers() -> None:
         ("zero\u200bwidth", r"zero\u{200b}width"),
     ],
 )
-def test_case_18_text_that_nobody_sees_is_written_out(text: str, shown: str) -> None:
+def test_text_that_nobody_sees_is_written_out(text: str, shown: str) -> None:
     assert visible(text) == shown
     visible(text).encode()
 

@@ -91,7 +91,7 @@ def test_a_value_with_no_place_is_refused_by_column(rows: list[SampleRow], field
         render_samples([dataclasses.replace(rows[0], **{field: value})], KEY)
 
 
-def test_case_18_surrogates_are_escaped_and_read_back_equal(rows: list[SampleRow]) -> None:
+def test_surrogates_are_escaped_and_read_back_equal(rows: list[SampleRow]) -> None:
     broken = dataclasses.replace(
         rows[0], stage1_stop_reason="ok \ud835 end \\ \x00", stage1_finish_reason="\ufffd"
     )

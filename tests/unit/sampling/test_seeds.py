@@ -1,4 +1,4 @@
-"""Seeds: the registered formula, and handed case 29."""
+"""Seeds: the registered formula, and the seeds that are refused."""
 
 from hashlib import blake2b
 
@@ -32,12 +32,12 @@ def test_seeds_differ_by_run_record_sample_and_stage():
 
 
 @pytest.mark.parametrize("seed", [None, "5", 5.0, True, -1, 2**31])
-def test_case_29_null_or_odd_seeds_are_refused_before_start(seed):
+def test_null_or_odd_seeds_are_refused_before_start(seed):
     with pytest.raises(RegistrationError, match="'mixed' has no usable seed"):
         check_seeds([request("fine"), request("mixed", seed=seed)])
 
 
-def test_case_29_one_seed_for_all_samples_of_a_prompt_is_refused():
+def test_one_seed_for_all_samples_of_a_prompt_is_refused():
     with pytest.raises(RegistrationError, match="share seed 5"):
         check_seeds([request(f"s{index}") for index in range(12)])
     with pytest.raises(RegistrationError, match="share seed 6"):

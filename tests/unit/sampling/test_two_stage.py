@@ -1,4 +1,4 @@
-"""Two-stage thinking by token ids: the registered rule, and the handed cases 1, 6, 7 and 9."""
+"""Two-stage thinking by token ids: the registered rule at empty, unclosed and partly closed rows."""
 
 import numpy as np
 import pytest
@@ -161,7 +161,7 @@ def test_marker_behind_an_eos_closes_nothing():
 
 
 @pytest.mark.parametrize("ids", [[], [7]], ids=["B_no_ids", "C_only_eos"])
-def test_case_01_empty_rows_are_kept(ids):
+def test_rows_without_a_token_are_kept(ids):
     row, _ = sample(ids, "stop", thinking(inside="no_answer"))
     assert (row.thinking_tokens, len(row.stage1_token_ids), row.answer_tokens) == (0, 0, 0)
     assert flags(row) == {"eos_inside_thinking"}
@@ -176,7 +176,7 @@ def test_case_01_empty_rows_are_kept(ids):
     ],
     ids=["A", "B", "C_stop_outranks_length"],
 )
-def test_case_06_eos_inside_thinking_has_its_own_class(ids, reason, stop):
+def test_eos_inside_thinking_has_its_own_class(ids, reason, stop):
     row, asked = sample(ids, reason, thinking(inside="no_answer"), stop=stop)
     assert not asked
     assert flags(row) == {"eos_inside_thinking"}
@@ -184,14 +184,14 @@ def test_case_06_eos_inside_thinking_has_its_own_class(ids, reason, stop):
     assert (row.thinking_tokens, row.stage1_trimmed_tokens, row.answer_tokens) == (len(ids) - 1, 1, 0)
 
 
-def test_case_06_eos_inside_thinking_is_closed_by_force_where_registered():
+def test_eos_inside_thinking_is_closed_by_force_where_registered():
     row, asked = sample([*distinct(5_000), 7], "stop", thinking(), stop=7, answer=answered([31, 7], "stop"))
     assert asked[0].prompt_token_ids == (*PROMPT, *distinct(5_000), 900, 901)
     assert flags(row) == {"forced_close", "eos_inside_thinking"}
     assert row.stage1_finish_reason == "stop"
 
 
-def test_case_06_d_close_then_eos_is_a_natural_close_with_an_empty_answer():
+def test_close_then_eos_is_a_natural_close_with_an_empty_answer():
     row, asked = sample([*distinct(30), 900, 7], "stop", thinking(), stop=7)
     assert not asked
     assert row.natural_close
@@ -208,7 +208,7 @@ def test_case_06_d_close_then_eos_is_a_natural_close_with_an_empty_answer():
     ],
     ids=["A", "A_no_reason", "B_null", "C"],
 )
-def test_case_07_never_closed(answer, reason, tokens):
+def test_thinking_that_never_closes(answer, reason, tokens):
     row, asked = sample(distinct(BUDGET), "length", thinking(), answer=answer)
     assert len(asked) == 1
     assert row.forced_close
@@ -216,7 +216,7 @@ def test_case_07_never_closed(answer, reason, tokens):
     assert row.stage2_token_ids.dtype == np.int32
 
 
-def test_case_09_first_id_of_a_marker_is_no_close():
+def test_first_id_of_a_marker_is_no_close():
     rule = thinking(marker=(17, 1002, 33), close=(17, 1002, 33, 34))
     ids = list(distinct(100))
     ids[50] = 17
@@ -227,7 +227,7 @@ def test_case_09_first_id_of_a_marker_is_no_close():
     assert asked[0].prompt_token_ids[-4:] == (17, 1002, 33, 34)
 
 
-def test_case_09_whole_marker_is_found_behind_a_partial_one():
+def test_whole_marker_is_found_behind_a_partial_one():
     rule = thinking(marker=(17, 17, 33), close=(17, 17, 33, 34))
     row, _ = sample([1000, 17, 17, 17, 33, 31, 7], "stop", rule, stop=7)
     assert row.natural_close

@@ -186,7 +186,7 @@ def test_incomplete_matrix_is_refused_before_anything_is_decoded(world):
 
 
 @pytest.mark.parametrize(("has_ids", "reason"), [(False, "empty"), (True, "no_program_line")])
-def test_case_07_only_the_answer_region_is_graded(world, has_ids, reason):
+def test_only_the_answer_region_is_graded(world, has_ids, reason):
     # The thinking held the right program; stage 2 gave (A, B) nothing, or (C) ids without a program.
     world.answers = dict.fromkeys(world.answers, "so the list is reversed and then " * 20)
     world.save()
@@ -201,7 +201,7 @@ def test_case_07_only_the_answer_region_is_graded(world, has_ids, reason):
     assert ("decode" in world.calls) == has_ids
 
 
-def test_case_19_attacks_leave_the_other_samples_graded(world):
+def test_attacks_leave_the_other_samples_graded(world):
     names = list(world.answers)
     attacks = ["9" * 4301, "PROGRAM: " + "M0 | " * 10_000 + "M0", "PROGRAM: \ud835", "\x00", "(" * 60_000]
     for name, text in zip([name for name in names if name[1] == 0], attacks, strict=False):

@@ -100,7 +100,7 @@ def history(rows):
         ((), "missing"),
     ],
 )
-def test_case_15_expected_rows_are_found_rows_both_ways(rows, words):
+def test_expected_rows_are_found_rows_both_ways(rows, words):
     with pytest.raises(BundleError, match=words):
         check_rows(history(rows), ["a", "b"])
 

@@ -100,7 +100,7 @@ def test_the_longest_answer_is_still_read():
 
 
 ATTACKS = {
-    "case_19_number_of_4301_digits": "PROGRAM: " + "9" * 4301,
+    "number_of_4301_digits": "PROGRAM: " + "9" * 4301,
     "number_as_whole_answer": "9" * 60_000,
     "many_calls": "PROGRAM: " + " | ".join(["REV"] * 10_000),
     "exploding_macros": "PROGRAM: " + " | ".join(["M1"] * 12_000),
@@ -111,8 +111,8 @@ ATTACKS = {
     "markers_and_blanks": "<|im_end|> \n" * 5_000,
     "pipes": "PROGRAM: " + "|" * 65_000,
     "lines": "PROGRAM:\n" * 7_000,
-    "case_18_lone_surrogate": "PROGRAM: ok \ud835 end",
-    "case_18_surrogate_line": "\ud835\nPROGRAM: REV",
+    "lone_surrogate": "PROGRAM: ok \ud835 end",
+    "surrogate_line": "\ud835\nPROGRAM: REV",
     "nul": "PROGRAM: RE\x00V",
     "blanks": " " * 65_536,
     "too_long": "PROGRAM: REV" + " " * MAX_ANSWER_CHARACTERS,

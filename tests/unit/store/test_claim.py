@@ -76,7 +76,7 @@ def test_an_edited_owner_is_refused(tmp_path: Path) -> None:
     assert json.loads((root / "catalog.json").read_bytes())["experiment_id"] == make.ID
 
 
-def test_case_21_the_second_writer_is_refused_and_told_who(tmp_path: Path) -> None:
+def test_the_second_writer_is_refused_and_told_who(tmp_path: Path) -> None:
     root = tmp_path / "root"
     with hold_root(root, make.ID, "generation", flow_run_id="run-1"):
         for again in (claim_root, lambda path, name: hold_root(path, name, "second").__enter__()):

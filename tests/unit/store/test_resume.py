@@ -69,9 +69,7 @@ def prompt(**changed: Any) -> Any:
         ),
     ],
 )
-def test_case_22_each_changed_field_is_refused_with_old_and_new(
-    now: Any, field: str, old: Any, new: Any
-) -> None:
+def test_each_changed_field_is_refused_with_old_and_new(now: Any, field: str, old: Any, new: Any) -> None:
     changed = now()
     if field.startswith(("model", "sampling")):  # the registered change moves binding and seeds with it
         changed = changed.model_copy(update={"binding": OLD.binding, "seeds_sha256": OLD.seeds_sha256})
@@ -87,13 +85,13 @@ def test_case_22_each_changed_field_is_refused_with_old_and_new(
     assert str(new) in message
 
 
-def test_case_22_a_registered_change_moves_the_binding_before_anything_else() -> None:
+def test_a_registered_change_moves_the_binding_before_anything_else() -> None:
     changed = preflight(sampling(run_seed=2702))
     with pytest.raises(BindingChanged, match=r"seeds_sha256|generation_sha256"):
         check_resumable(preflight(), changed)
 
 
-def test_case_22_output_path_and_log_level_do_not_block() -> None:
+def test_output_path_and_log_level_do_not_block() -> None:
     now = preflight(
         root_id=make.sha("moved"),
         noted_at_s=make.NOON_S + 999,
@@ -103,7 +101,7 @@ def test_case_22_output_path_and_log_level_do_not_block() -> None:
     check_resumable(preflight(), now)
 
 
-def test_case_22_a_bundle_of_four_of_forty_eight_rows_is_nothing_to_resume(tmp_path: Path) -> None:
+def test_a_bundle_of_four_of_forty_eight_rows_is_nothing_to_resume(tmp_path: Path) -> None:
     """There are no partial rows: a bundle has all its rows, or no receipt."""
     from fitladder.sampling.parquet import render_samples
     from fitladder.store.write_bundle import commit_bundle
@@ -144,7 +142,7 @@ def again(root: Path, of: Any = OF, **changed: Any) -> None:
         make.complete(held, make.begin(held, of, make.key(), **values))
 
 
-def test_case_22_another_attempt_keeps_the_first_and_names_it(interrupted: Path) -> None:
+def test_another_attempt_keeps_the_first_and_names_it(interrupted: Path) -> None:
     first = interrupted / "think_64" / "probe" / "preflight.json"
     before = first.read_bytes()
     again(interrupted)
@@ -175,9 +173,7 @@ def test_case_22_another_attempt_keeps_the_first_and_names_it(interrupted: Path)
         ({"runtime": make.runtime(engine_lock_sha256=make.sha("lock 2"))}, "engine_lock_sha256 changed"),
     ],
 )
-def test_case_22_an_attempt_that_is_not_the_same_writes_nothing(
-    interrupted: Path, changed: Any, part: str
-) -> None:
+def test_an_attempt_that_is_not_the_same_writes_nothing(interrupted: Path, changed: Any, part: str) -> None:
     before = _files(interrupted)
     with pytest.raises(FitladderError) as refusal:
         again(interrupted, **changed)

@@ -42,7 +42,7 @@ def test_unset_or_empty_is_refused(environ: dict[str, str], tmp_path: Path) -> N
         " /a", "/a /b", "/a/\x00b", "/a/\ud835", "/a/\u202eb", "$HOME/root", "file:///a",
     ],
 )  # fmt: skip
-def test_case_18_only_a_plain_absolute_path(text: str) -> None:
+def test_only_a_plain_absolute_path(text: str) -> None:
     with pytest.raises(RootRefused, match="artifact root"):
         check_root(text, [])
 

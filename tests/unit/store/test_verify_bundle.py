@@ -62,7 +62,7 @@ def test_what_was_verified_is_what_is_read(folder: Path) -> None:
     assert bundle.columns(["thinking_tokens"]).integers("thinking_tokens").tolist() == before
 
 
-def test_case_16_no_receipt_is_incomplete_and_left_as_it_is(folder: Path) -> None:
+def test_no_receipt_is_incomplete_and_left_as_it_is(folder: Path) -> None:
     (folder / "receipt.json").unlink()
     torn = (folder / "samples.parquet").read_bytes()[:-7]
     (folder / "samples.parquet").write_bytes(torn)
@@ -72,7 +72,7 @@ def test_case_16_no_receipt_is_incomplete_and_left_as_it_is(folder: Path) -> Non
 
 
 @pytest.mark.parametrize("cut", [1, 3, 500])
-def test_case_16_a_torn_file_under_a_receipt_is_refused_by_size(folder: Path, cut: int) -> None:
+def test_a_torn_file_under_a_receipt_is_refused_by_size(folder: Path, cut: int) -> None:
     path = folder / "samples.parquet"
     size = path.stat().st_size
     path.write_bytes(path.read_bytes()[:-cut])
@@ -83,7 +83,7 @@ def test_case_16_a_torn_file_under_a_receipt_is_refused_by_size(folder: Path, cu
         verify_bundle(folder, KEY)
 
 
-def test_case_28_one_byte_at_the_same_size_shows_both_hashes(folder: Path) -> None:
+def test_one_byte_at_the_same_size_shows_both_hashes(folder: Path) -> None:
     path = folder / "samples.parquet"
     data = bytearray(path.read_bytes())
     need = sha256_bytes(bytes(data))
@@ -94,14 +94,14 @@ def test_case_28_one_byte_at_the_same_size_shows_both_hashes(folder: Path) -> No
 
 
 @pytest.mark.parametrize("name", ["preflight.json", "engine.json", "receipt.json"])
-def test_case_28_the_crlf_copy_of_a_record_is_another_file(folder: Path, name: str) -> None:
+def test_the_crlf_copy_of_a_record_is_another_file(folder: Path, name: str) -> None:
     path = folder / name
     path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
     with pytest.raises(BundleTampered, match=name):
         verify_bundle(folder, KEY)
 
 
-def test_case_27_a_bundle_that_was_moved_is_missing_where_it_is_looked_for(folder: Path) -> None:
+def test_a_bundle_that_was_moved_is_missing_where_it_is_looked_for(folder: Path) -> None:
     moved = folder.rename(folder.parent / "base_old")
     with pytest.raises(BundleTampered, match=r"think_64/probe"):
         verify_bundle(folder, KEY)

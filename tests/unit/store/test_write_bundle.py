@@ -84,7 +84,7 @@ def test_totals_are_counted_apart(held: HeldRoot) -> None:
     assert (receipt.rows, receipt.records, receipt.k, receipt.arm) == (4, 2, 2, "base")
 
 
-def test_case_29_width_capture_and_seeds_stand_in_the_receipt(held: HeldRoot) -> None:
+def test_width_capture_and_seeds_stand_in_the_receipt(held: HeldRoot) -> None:
     changed = {"capture_requested": (1, 2, 3), "capture_resolved": (1, 2), "capture_max_requested": 3}
     preflight = make.begin(held, OF, KEY, engine=make.facts(3, **changed))
     receipt = make.complete(held, preflight).receipt
@@ -97,7 +97,7 @@ def test_case_29_width_capture_and_seeds_stand_in_the_receipt(held: HeldRoot) ->
     assert receipt.engine_lock_sha256 == make.sha("lock")
 
 
-def test_case_13_d_preemptions_are_counted_and_flag_the_rung(held: HeldRoot) -> None:
+def test_preemptions_are_counted_and_flag_the_rung(held: HeldRoot) -> None:
     preflight = make.begin(held, OF, KEY)
     meta = make.engine_meta(KEY, counters={"preemptions": 37, "recomputed_tokens": 9})
     receipt = commit(held, source(held, make.rows(preflight)), meta).receipt
@@ -105,7 +105,7 @@ def test_case_13_d_preemptions_are_counted_and_flag_the_rung(held: HeldRoot) -> 
     assert receipt.flags == ("preempted",)
 
 
-def test_case_21_a_clock_that_goes_back_is_noted_and_orders_nothing(held: HeldRoot) -> None:
+def test_a_clock_that_goes_back_is_noted_and_orders_nothing(held: HeldRoot) -> None:
     first = make.complete(held, make.begin(held, OF, KEY), noted_at_s=make.NOON_S - 3_600)
     assert first.receipt.flags == ("clock_went_back",)
     second = make.begin(held, OF, make.key(64, "base"), noted_at_s=make.NOON_S - 7_200)
@@ -192,7 +192,7 @@ def _with(**changed: Any) -> Callable[[list[SampleRow]], list[SampleRow]]:
         (_with(stage2_prompt_tokens=0), "stage2_prompt_tokens"),
     ],
 )
-def test_case_15_other_rows_than_announced_are_refused_before_a_byte_is_written(
+def test_other_rows_than_announced_are_refused_before_a_byte_is_written(
     held: HeldRoot, change: Callable[[list[SampleRow]], list[SampleRow]], words: str
 ) -> None:
     preflight = make.begin(held, OF, KEY)
