@@ -27,7 +27,7 @@ from fitladder.prefect_api.runs import FlowRun, create_run, resume_run, run_of_g
 from fitladder.prefect_api.session import Session, open_session
 from fitladder.records.approval import CHECKLIST, Ask, Go
 from fitladder.registry.restart_advice import REHEARSAL, restart_advice
-from fitladder.store.claim import claim_root
+from fitladder.store.held_root import ensure_root
 from fitladder.workspace import Workspace, workspace_here
 from flows.rehearsal_words import Words
 
@@ -71,7 +71,7 @@ def _check_ready(workspace: Workspace, evidence: Evidence, *, alone: bool) -> No
             )
         workspace.engine_command()
         check_model(workspace, evidence.experiment)
-        claim_root(evidence.root, name)
+        ensure_root(evidence.root, name)
 
 
 def _own_go(session: Session, run: FlowRun, ask: Ask) -> None:

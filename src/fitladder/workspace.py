@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fitladder.engine.environment_lock import engine_lock
+from fitladder.engine.environment_lockfile import engine_lockfile
 from fitladder.engine.parent.process import engine_command
 from fitladder.records.settings import Engine, Model
 from fitladder.records.work_queue import DEFAULT_QUEUE
@@ -74,9 +74,9 @@ class Workspace:
         """Held by whoever has an engine on that device; a server that was away may lend its slot twice."""
         return self.folder / "runs" / f".{self.device}.lock"
 
-    def engine_lock(self, engine: Engine) -> Path | None:
+    def engine_lockfile(self, engine: Engine) -> Path | None:
         """The lock file of this engine's environment, for the receipt."""
-        return engine_lock(self.folder / "locks", engine.backend)
+        return engine_lockfile(self.folder / "locks", engine.backend)
 
     def model_folder(self, model: Model) -> Path:
         """Where the model's local files lie: `models/<last part of its name, lower case>`."""

@@ -27,7 +27,7 @@ from fitladder.records.sample import SampleRow
 from fitladder.records.settings import LoopRule, Rung
 from fitladder.sampling.parquet import render_samples
 from fitladder.sampling.seeds import stage1_seed, stage2_seed
-from fitladder.store.claim import hold_root
+from fitladder.store.held_root import hold_root
 from fitladder.store.verify_bundle import verify_bundle
 from fitladder.store.write_bundle import commit_bundle
 

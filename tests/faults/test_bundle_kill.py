@@ -11,7 +11,7 @@ import pytest
 from support import bundles as make
 
 from fitladder.errors import BundleError, BundlePartial
-from fitladder.store.claim import hold_root
+from fitladder.store.held_root import hold_root
 from fitladder.store.verify_root import inspect_root, verify_root
 from fitladder.store.write_bundle import reconcile
 
@@ -22,7 +22,7 @@ import os, signal, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 from support import bundles as make
-from fitladder.store.claim import hold_root
+from fitladder.store.held_root import hold_root
 
 class Steps:
     def __init__(self, last):
@@ -136,7 +136,7 @@ def test_the_next_holder_goes_on_or_is_told_why_not(killed: list[Path]) -> None:
         else:
             assert not list(root.rglob("*.tmp"))
             verified = inspect_root(root, make.ID)
-            assert verified.repairs == ()
+            assert verified.pending_entries == ()
             assert len(verified.bundles) == (outcome == "complete")
         assert outcome == before
         outcomes[outcome] = outcomes.get(outcome, 0) + 1

@@ -9,7 +9,7 @@ from pathlib import Path
 from support import bundles as make
 
 from fitladder.errors import RootBusy
-from fitladder.store.claim import hold_root
+from fitladder.store.held_root import hold_root
 from fitladder.store.verify_root import verify_root
 
 PHASE = """
@@ -17,7 +17,7 @@ import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 from support import bundles as make
-from fitladder.store.claim import hold_root
+from fitladder.store.held_root import hold_root
 from fitladder.errors import FitladderError
 print("ready", flush=True)
 sys.stdin.readline()

@@ -20,7 +20,7 @@ from fitladder.approval.chain import chain_path, load_chain
 from fitladder.prefect_api.deployments import GPU_POOL, claim_queue, ensure_device
 from fitladder.prefect_api.processes import Child, end_all, start
 from fitladder.prefect_api.runs import FlowRun, create_run
-from fitladder.records.layout import place_of
+from fitladder.records.layout import bundle_folder
 from fitladder.records.work_queue import DEFAULT_QUEUE
 
 pytestmark = pytest.mark.server
@@ -65,7 +65,7 @@ class Hosts:
             time.sleep(0.1)
 
     def has(self, checkout: PrefectCheckout, experiment: str, file: str) -> bool:
-        place = place_of(key_of("probe", 64, experiment), 1)
+        place = bundle_folder(key_of("probe", 64, experiment), 1)
         return (checkout.folder / "artifacts" / experiment / place / file).exists()
 
 

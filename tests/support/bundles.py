@@ -16,7 +16,7 @@ from fitladder.records.record_ids import seeds_sha256
 from fitladder.records.sample import SampleRow
 from fitladder.sampling.parquet import render_samples
 from fitladder.sampling.seeds import stage1_seed, stage2_seed
-from fitladder.store.claim import HeldRoot, hold_root
+from fitladder.store.held_root import HeldRoot, hold_root
 from fitladder.store.verify_bundle import VerifiedBundle
 from fitladder.store.verify_root import inspect_root
 from fitladder.store.write_bundle import commit_bundle, write_preflight

@@ -26,7 +26,7 @@ from fitladder.registry.data_paths import record_paths
 from fitladder.registry.inputs import load_input
 from fitladder.registry.load import load_registry
 from fitladder.sampling.seeds import stage1_seed
-from fitladder.store.claim import hold_root
+from fitladder.store.held_root import hold_root
 
 REPOSITORY = Path(__file__).parents[2]
 ID = "smollm2_135m_cpu_rehearsal"

@@ -16,7 +16,7 @@ from fitladder.records.registry import Registry
 from fitladder.registry.binding import bind
 from fitladder.registry.load import load_registry
 from fitladder.stages.audit import make_audit
-from fitladder.store.claim import hold_root
+from fitladder.store.held_root import hold_root
 
 ROOT = Path(__file__).parents[2]
 WORDS: dict[str, Any] = {

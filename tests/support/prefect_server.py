@@ -53,7 +53,7 @@ from fitladder.prefect_api.runs import (
     set_state,
 )
 from fitladder.prefect_api.session import FLOWS, deploy
-from fitladder.records.layout import place_of
+from fitladder.records.layout import bundle_folder
 from fitladder.records.work_queue import DEFAULT_QUEUE
 from fitladder.workspace import Workspace
 
@@ -308,7 +308,7 @@ class PrefectServer:
 
     def on_disk(self, experiment: str, attempt: int = 1) -> list[str]:
         """File names of a probe's bundle."""
-        place = place_of(key_of("probe", 64, experiment), attempt)
+        place = bundle_folder(key_of("probe", 64, experiment), attempt)
         folder = self.checkout.folder / "artifacts" / experiment / place
         return sorted(os.listdir(folder)) if folder.exists() else []
 

@@ -62,7 +62,11 @@ def _whole(name: str, value: object, at_least: int) -> int:
 def longest_sequence_tokens(
     longest_prompt_tokens: int, thinking_budget_tokens: int, close_tokens: int, answer_max_tokens: int
 ) -> int:
-    """Longest logical sequence: prompt + budget + close sequence + answer. Raises GateRefused."""
+    """Tokens of the longest sequence: prompt + thinking budget + close sequence + answer limit.
+
+    The only place that adds these four. Raises GateRefused where one is absent, boolean, fractional, below 0,
+    or a prompt below 1.
+    """
     return (
         _whole("longest prompt", longest_prompt_tokens, 1)
         + _whole("thinking budget", thinking_budget_tokens, 0)

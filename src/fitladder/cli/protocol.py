@@ -13,7 +13,7 @@ from fitladder.records.experiment import Experiment
 from fitladder.records.history import load_history
 from fitladder.records.registry import Registry
 from fitladder.registry.binding import bind, moved
-from fitladder.registry.feasibility import check_sound
+from fitladder.registry.feasibility import check_feasible
 from fitladder.registry.load import load_registry
 from fitladder.store.root import resolve_root
 from fitladder.store.verify_bundle import recorded_binding
@@ -53,7 +53,7 @@ def check_registered(registry: Registry, experiment: Experiment, data_dir: Path)
         experiment.engine.max_model_len_tokens,
     )
     block_tokens = history.phases[-1].capacity.block_size_tokens if history and alike else None
-    check_sound(registry, experiment, recorded, block_tokens)
+    check_feasible(registry, experiment, recorded, block_tokens)
     artifacts = experiment.artifacts
     if experiment.state == "open" and (artifacts.root or artifacts.environment_override in os.environ):
         resolve_root(experiment, os.environ, others=registry.experiments.values())

@@ -102,7 +102,7 @@ def rehearse_rung(
             sampled_tokens=tokens,
             build_deadline_s=deadline_s,
             log_path=log_path,
-            engine_lock_path=workspace.engine_lock(experiment.engine),
+            engine_lock_path=workspace.engine_lockfile(experiment.engine),
             on_progress=_show_progress,
         )
     if out is not None:

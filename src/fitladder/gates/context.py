@@ -42,7 +42,7 @@ def check_context(
         )
     longest = longest_prompt(prompts)
     close, answer = len(experiment.thinking.close_token_ids), experiment.sampling.answer_max_tokens
-    total = longest.prompt_tokens + rung.thinking_budget_tokens + close + answer
+    total = experiment.sequence_tokens(rung, longest.prompt_tokens)
     if total > registered:
         raise GateRefused(
             f"prompt {longest.record_id} leaves no room: over by {total - registered} tokens",

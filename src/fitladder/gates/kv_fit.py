@@ -9,7 +9,6 @@ from fitladder.capacity.kv_blocks import (
     blocks_per_sequence,
     check_concurrency,
     kv_tokens_for_blocks,
-    longest_sequence_tokens,
 )
 from fitladder.capacity.kv_rule import KvFit, KvPool, decide_kv_fit
 from fitladder.errors import GateRefused
@@ -37,12 +36,7 @@ def check_kv_fit(
             "no fit can be shown: the engine reports no block size", need="block_size_tokens in its facts"
         )
     _check_concurrency(facts)
-    longest = longest_sequence_tokens(
-        longest_prompt_tokens,
-        rung.thinking_budget_tokens,
-        len(experiment.thinking.close_token_ids),
-        experiment.sampling.answer_max_tokens,
-    )
+    longest = experiment.sequence_tokens(rung, longest_prompt_tokens)
     spaced = experiment.engine.admission == "spaced"
     active = min(experiment.records_per_arm * experiment.k(phase), rung.max_num_seqs)
     block, groups = facts.block_size_tokens, facts.mamba_groups

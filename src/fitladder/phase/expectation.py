@@ -118,7 +118,7 @@ def fit_line(experiment: Experiment, rung: Rung, geometry: Geometry, sequences: 
         pool,
         rule=experiment.kv_rule,
         spaced=spaced,
-        longest_sequence_tokens=experiment.longest_total_tokens(rung),
+        longest_sequence_tokens=experiment.longest_sequence_tokens(rung),
         active_sequences=sequences,
     )
     if fit.verdict in ("short_of_tokens", "short_of_blocks"):

@@ -53,7 +53,7 @@ class PhasePlan:
             ("samples", f"{experiment.records_per_arm} records x {experiment.k(self.ask.phase)}"),
             ("thinking budget, tokens", rung.thinking_budget_tokens),
             ("max_num_seqs", rung.max_num_seqs),
-            ("longest sequence, tokens", experiment.longest_total_tokens(rung)),
+            ("longest sequence, tokens", experiment.longest_sequence_tokens(rung)),
             ("KV pool", self.geometry.source if self.geometry else "not known before the engine is built"),
             (
                 "KV fit",

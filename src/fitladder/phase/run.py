@@ -46,7 +46,7 @@ from fitladder.records.record_ids import seeds_sha256
 from fitladder.sampling.engine_protocol import Progress
 from fitladder.sampling.parameters import sampling_parameters
 from fitladder.sampling.seeds import stage1_seed
-from fitladder.store.claim import HeldRoot, hold_root
+from fitladder.store.held_root import HeldRoot, hold_root
 from fitladder.store.write_bundle import commit_bundle, reconcile
 from fitladder.store.write_bundle import write_preflight as write_preflight_file
 from fitladder.workspace import Workspace
@@ -180,7 +180,7 @@ def start_engine(site: Site, prompts: ArmPrompts) -> Iterator[EngineProcess]:
         prompts=prompts.token_ids,
         model=check_model(site.workspace, experiment),
         samples_path=site.scratch / "samples.parquet",
-        engine_lock_path=site.workspace.engine_lock(experiment.engine),
+        engine_lock_path=site.workspace.engine_lockfile(experiment.engine),
     )
     run_id = site.held.lock.holder.flow_run_id
     with (

@@ -11,7 +11,7 @@ from fitladder.files.file_record import FileRecord
 from fitladder.files.tree_digest import Tree, tree_of
 from fitladder.frozen import Count, Frozen, Identifier, Sha256, Size
 from fitladder.records.bundle_key import BundleKey
-from fitladder.records.layout import BUNDLE_FILES, PREFLIGHT, place_of
+from fitladder.records.layout import BUNDLE_FILES, PREFLIGHT, bundle_folder
 
 __all__ = ["Catalog", "CatalogEntry", "EntryState", "catalog_tree"]
 
@@ -38,7 +38,7 @@ class CatalogEntry(Frozen):
     @property
     def relative_path(self) -> str:
         """Its folder below the root."""
-        return place_of(self.key, self.attempt)
+        return bundle_folder(self.key, self.attempt)
 
 
 class Catalog(Frozen):

@@ -1,7 +1,7 @@
-"""What is a registered experiment, and is every value in it one that may be registered?
+"""Experiment: one registered protocol, the frozen model of one section of params.yaml.
 
-Frozen models of one section of params.yaml. Unknown fields are refused, each cross-field rule names its
-field. Nothing here reads a file, knows a path on this machine, or knows what happened later.
+Unknown fields are refused, and each rule over several fields names its field. Nothing here reads a file,
+knows a path on this machine, or knows what happened later.
 """
 
 from typing import Any, Literal, Self
@@ -9,6 +9,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from fitladder.capacity.capture_coverage import check_capture_list
+from fitladder.capacity.kv_blocks import longest_sequence_tokens
 from fitladder.capacity.kv_rule import KvRule
 from fitladder.errors import FitladderError
 from fitladder.frozen import Count, Frozen, Identifier, Sha256
@@ -108,7 +109,7 @@ class Experiment(Frozen):
             raise ValueError(
                 f"{where}.capture_sizes: capture is {self.engine.capture}, so no list may be registered"
             )
-        longest = self.longest_total_tokens(rung)
+        longest = self.longest_sequence_tokens(rung)
         if longest > self.engine.max_model_len_tokens:
             raise ValueError(
                 f"{where}.thinking_budget_tokens: prompt + budget + close + answer is {longest}, "
@@ -120,24 +121,31 @@ class Experiment(Frozen):
                 f"{self.loop_rule.tail_tokens}-token loop tail, so no loop could ever be told"
             )
 
-    def longest_total_tokens(self, rung: Rung) -> int:
-        """Longest prompt + thinking budget + close sequence + answer limit, in tokens."""
-        return (
-            self.longest_prompt_tokens
-            + rung.thinking_budget_tokens
-            + len(self.thinking.close_token_ids)
-            + self.sampling.answer_max_tokens
+    def longest_sequence_tokens(self, rung: Rung) -> int:
+        """Tokens of the longest sequence of a rung, at the registered bound on prompts."""
+        return self.sequence_tokens(rung, self.longest_prompt_tokens)
+
+    def sequence_tokens(self, rung: Rung, prompt_tokens: int) -> int:
+        """Tokens that a sample behind a prompt of `prompt_tokens` can grow to (capacity/kv_blocks.py).
+
+        Raises GateRefused where `prompt_tokens` is no positive integer.
+        """
+        return longest_sequence_tokens(
+            prompt_tokens,
+            rung.thinking_budget_tokens,
+            len(self.thinking.close_token_ids),
+            self.sampling.answer_max_tokens,
         )
 
     def rung(self, budget_tokens: int) -> Rung:
-        """The rung with this budget. Raises KeyError where none is registered."""
+        """The rung with this thinking budget in tokens. Raises KeyError where none is registered."""
         for rung in self.rungs:
             if rung.thinking_budget_tokens == budget_tokens:
                 return rung
         raise KeyError(budget_tokens)
 
     def k(self, phase: Phase) -> int:
-        """Samples a record in this phase."""
+        """Samples of each record in this phase."""
         return self.probe_k if phase == "probe" else self.matrix_k
 
     def protocol_section(self) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""Where does each file of an experiment's root stand, and whose name is that?
+"""Names of the files and folders of an experiment's artifact root, both ways.
 
-Only names and shapes; it opens nothing. The copy that DVC carries has the same layout, less the dot files.
+It opens nothing. The copy that DVC carries has the same layout, less the dot files.
 """
 
 import re
@@ -22,9 +22,9 @@ __all__ = [
     "PREFLIGHT",
     "RECEIPT",
     "SAMPLES",
+    "bundle_folder",
     "checkpoint_name",
-    "place_of",
-    "spot_of",
+    "parse_bundle_folder",
 ]
 
 PREFLIGHT = "preflight.json"
@@ -40,7 +40,7 @@ LOCK = ".lock"
 OWNER = ".owner.json"
 
 _RUNG_FOLDER = re.compile(r"think_([1-9][0-9]{0,17})")
-_AGAIN = re.compile(r"([a-z]+)\.attempt_([2-9]|[1-9][0-9]{1,3})")
+_LATER_ATTEMPT = re.compile(r"([a-z]+)\.attempt_([2-9]|[1-9][0-9]{1,3})")
 
 
 def checkpoint_name(checkpoint: int) -> str:
@@ -48,19 +48,26 @@ def checkpoint_name(checkpoint: int) -> str:
     return f"{checkpoint:06d}.json"
 
 
-def place_of(key: BundleKey, attempt: int) -> str:
-    """Folder of one attempt below the root: `think_64/probe`, then `think_64/probe.attempt_2` and on."""
-    return key.relative_path if attempt == 1 else f"{key.relative_path}.attempt_{attempt}"
+def bundle_folder(key: BundleKey, attempt: int = 1) -> str:
+    """Folder of one attempt below the root, POSIX style.
+
+    `think_64/probe` for attempt 1, `think_64/probe.attempt_2` and on for a phase that was interrupted.
+    """
+    first = f"think_{key.thinking_budget_tokens}/{key.phase}"
+    return first if attempt == 1 else f"{first}.attempt_{attempt}"
 
 
-def spot_of(experiment_id: str, rung_folder: str, phase_folder: str) -> tuple[BundleKey, int]:
-    """Key and attempt that `<root>/<rung_folder>/<phase_folder>` stands for. Raises BundleError on others."""
-    matched, again = _RUNG_FOLDER.fullmatch(rung_folder), _AGAIN.fullmatch(phase_folder)
-    budget: Any = int(matched.group(1)) if matched else None
-    phase: Any = again.group(1) if again else phase_folder
+def parse_bundle_folder(experiment_id: str, rung_folder: str, phase_folder: str) -> tuple[BundleKey, int]:
+    """Key and attempt of the folder `<root>/<rung_folder>/<phase_folder>`; the inverse of `bundle_folder`.
+
+    Raises BundleError on a name that `bundle_folder` never gives.
+    """
+    rung, later = _RUNG_FOLDER.fullmatch(rung_folder), _LATER_ATTEMPT.fullmatch(phase_folder)
+    budget: Any = int(rung.group(1)) if rung else None
+    phase: Any = later.group(1) if later else phase_folder
     try:
         key = BundleKey(experiment_id=experiment_id, thinking_budget_tokens=budget, phase=phase)
-        return key, int(again.group(2)) if again else 1
+        return key, int(later.group(2)) if later else 1
     except ValidationError as failure:
         raise BundleError(
             "a folder that no bundle can have",

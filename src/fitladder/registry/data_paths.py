@@ -1,8 +1,9 @@
-"""Where does each stage of dvc.yaml put what? Paths below the data folder, and nothing else."""
+"""Paths below the data folder: what each stage of dvc.yaml reads and writes, and what Git carries."""
 
 from pathlib import Path
 
 from fitladder.records.bundle_key import BundleKey
+from fitladder.records.layout import bundle_folder
 
 __all__ = [
     "audit_path",
@@ -35,7 +36,7 @@ def audits_folder(data_dir: Path, experiment_id: str) -> Path:
 
 def audit_path(data_dir: Path, key: BundleKey) -> Path:
     """The audit of a phase: `<audits>/phases/think_49152_probe.json`."""
-    name = key.relative_path.replace("/", "_") + ".json"
+    name = bundle_folder(key).replace("/", "_") + ".json"
     return audits_folder(data_dir, key.experiment_id) / "phases" / name
 
 

@@ -13,12 +13,12 @@ from fitladder.records.experiment import Experiment
 from fitladder.records.registry import Registry
 from fitladder.registry.load import is_inside
 
-__all__ = ["CPU_BLOCK_TOKENS", "check_sound"]
+__all__ = ["CPU_BLOCK_TOKENS", "check_feasible"]
 
 CPU_BLOCK_TOKENS = 128  # vLLM's CPU backend, unless registered otherwise
 
 
-def check_sound(
+def check_feasible(
     registry: Registry, experiment: Experiment, recorded: Collection[str], block_tokens: int | None = None
 ) -> None:
     """`recorded`: ids whose registered figures stand in data/history. `block_tokens`: what a recorded engine
@@ -75,7 +75,7 @@ def _check_pool(experiment: Experiment, block_tokens: int | None) -> None:
     each = rounded_tokens(engine.max_model_len_tokens, stated) // stated
     tokens = kv_tokens_for_blocks(blocks, each, engine.max_model_len_tokens)
     for rung in experiment.rungs:
-        longest = experiment.longest_total_tokens(rung)
+        longest = experiment.longest_sequence_tokens(rung)
         fit = decide_kv_fit(
             KvPool(stated, 0, tokens, blocks),
             rule=experiment.kv_rule,

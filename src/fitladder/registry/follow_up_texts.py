@@ -120,7 +120,7 @@ near_duplicate_difference: To write.
 
 def _rung(made: Experiment, rung: Rung) -> str:
     capture = " ".join(map(str, rung.capture_sizes)) if rung.capture_sizes else made.engine.capture
-    cells = (rung.thinking_budget_tokens, rung.max_num_seqs, made.longest_total_tokens(rung), capture)
+    cells = (rung.thinking_budget_tokens, rung.max_num_seqs, made.longest_sequence_tokens(rung), capture)
     return f"| {' | '.join(map(str, cells))} |"
 
 

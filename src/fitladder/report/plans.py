@@ -18,7 +18,7 @@ def refused_plans(experiment: Experiment, phases: tuple[PhaseView, ...]) -> tupl
     rung = experiment.rungs[-1]
     width = OVERCOMMIT * rung.max_num_seqs
     try:
-        each = rounded_tokens(experiment.longest_total_tokens(rung), live.block_size_tokens)
+        each = rounded_tokens(experiment.longest_sequence_tokens(rung), live.block_size_tokens)
     except GateRefused:
         return ()
     if width * each <= live.kv_cache_size_tokens:

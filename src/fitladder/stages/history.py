@@ -9,8 +9,10 @@ from typing import Any
 from fitladder.canonical import canonical_bytes, sha256_file
 from fitladder.errors import InputRefused
 from fitladder.files.outputs import write_file
+from fitladder.records.bundle_key import BundleKey
 from fitladder.records.experiment import Experiment
 from fitladder.records.history import NO_ROWS, History, RecordedPhase, history_path, load_history
+from fitladder.records.layout import bundle_folder
 from fitladder.records.registry import Registry
 from fitladder.registry.data_paths import audits_folder, selection_path, semantics_path
 from fitladder.stages.figures import PhaseFigures, RateFigure, write_figures
@@ -52,11 +54,19 @@ def _selection(history: History, source_sha256: str) -> dict[str, Any]:
         "selected_thinking_budget_tokens": recorded.selected_thinking_budget_tokens if recorded else None,
         "recorded_selection_sha256": recorded.sha256 if recorded else None,
         "recorded_audits": {
-            f"think_{phase.thinking_budget_tokens}/{phase.phase}": phase.audit_sha256
+            bundle_folder(_key(history, phase)): phase.audit_sha256
             for phase in history.phases
             if phase.audit_sha256
         },
     }
+
+
+def _key(history: History, phase: RecordedPhase) -> BundleKey:
+    return BundleKey(
+        experiment_id=history.experiment_id,
+        thinking_budget_tokens=phase.thinking_budget_tokens,
+        phase=phase.phase,
+    )
 
 
 def _figures(phase: RecordedPhase, experiment: Experiment) -> PhaseFigures | None:

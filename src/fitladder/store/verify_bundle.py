@@ -23,8 +23,8 @@ from fitladder.records.layout import (
     PREFLIGHT,
     RECEIPT,
     SAMPLES,
-    place_of,
-    spot_of,
+    bundle_folder,
+    parse_bundle_folder,
 )
 from fitladder.records.preflight import EngineMeta, Preflight
 from fitladder.records.receipt import Receipt
@@ -57,7 +57,7 @@ class VerifiedPreflight:
     @property
     def relative_path(self) -> str:
         """Its folder below the root."""
-        return place_of(self.key, self.preflight.attempt)
+        return bundle_folder(self.key, self.preflight.attempt)
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class VerifiedBundle:
     @property
     def relative_path(self) -> str:
         """Its folder below the root."""
-        return place_of(self.key, self.preflight.attempt)
+        return bundle_folder(self.key, self.preflight.attempt)
 
     def columns(self, names: Sequence[str]) -> SampleTable:
         """The asked sample columns and no other, see samples.COLUMNS."""
@@ -157,7 +157,7 @@ def _record(data: bytes) -> FileRecord:
 def _check_place(folder: Path, key: BundleKey) -> None:
     for path in (folder, folder.parent):
         check_folder(path)
-    place, _ = spot_of(key.experiment_id, folder.parent.name, folder.name)
+    place, _ = parse_bundle_folder(key.experiment_id, folder.parent.name, folder.name)
     if place != key:
         raise BundleTampered(f"{folder} is the place of another bundle", got=place, need=key)
 
@@ -199,7 +199,7 @@ def _check_key(path: Path, found: BundleKey, need: BundleKey) -> None:
 def _parse_preflight(data: bytes, path: Path, key: BundleKey) -> Preflight:
     preflight = parse_sealed(Preflight, data, where=str(path))
     _check_key(path, preflight.key, key)
-    _, attempt = spot_of(key.experiment_id, path.parent.parent.name, path.parent.name)
+    _, attempt = parse_bundle_folder(key.experiment_id, path.parent.parent.name, path.parent.name)
     if preflight.attempt != attempt:
         raise BundleTampered(f"{path} is another attempt's", got=preflight.attempt, need=attempt)
     _check_binding(path, preflight)

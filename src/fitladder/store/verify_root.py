@@ -1,6 +1,7 @@
 """Do disk and catalog of an experiment agree, both ways? Whatever one has and the other has not says no.
 
-Two differences are no contradiction but a write that died: they are named as repairs. It writes nothing.
+Two differences are no contradiction but a write that died: the catalog entries that are still to be written
+are named. It writes nothing.
 """
 
 import os
@@ -13,7 +14,15 @@ from fitladder.files.atomic import check_folder
 from fitladder.records.binding import Binding
 from fitladder.records.bundle_key import BundleKey
 from fitladder.records.catalog import Catalog, CatalogEntry
-from fitladder.records.layout import CATALOG, CHECKPOINTS, LOCK, OWNER, PREFLIGHT, place_of, spot_of
+from fitladder.records.layout import (
+    CATALOG,
+    CHECKPOINTS,
+    LOCK,
+    OWNER,
+    PREFLIGHT,
+    bundle_folder,
+    parse_bundle_folder,
+)
 from fitladder.store.catalog_chain import load_chain
 from fitladder.store.owner import load_owner
 from fitladder.store.resume import check_resumable
@@ -38,7 +47,7 @@ class VerifiedRoot:
     catalog: Catalog
     bundles: tuple[VerifiedBundle, ...]
     preflights: tuple[VerifiedPreflight, ...]  # those that no bundle came of
-    repairs: tuple[CatalogEntry, ...]  # catalog steps that an interrupted writer still owes
+    pending_entries: tuple[CatalogEntry, ...]  # catalog steps that an interrupted writer still owes
 
     @property
     def links(self) -> list[VerifiedBundle | VerifiedPreflight]:
@@ -55,7 +64,7 @@ class VerifiedRoot:
     @property
     def used_go_sha256s(self) -> frozenset[str]:
         """Every GO that some preflight names."""
-        return frozenset(entry.go_sha256 for entry in (*self.catalog.entries, *self.repairs))
+        return frozenset(entry.go_sha256 for entry in (*self.catalog.entries, *self.pending_entries))
 
 
 def verify_root(root: Path, experiment_id: str, expected_binding: Binding | None = None) -> VerifiedRoot:
@@ -65,10 +74,10 @@ def verify_root(root: Path, experiment_id: str, expected_binding: Binding | None
     bundle was made under another generation binding than expected.
     """
     found = inspect_root(root, experiment_id, expected_binding)
-    if found.repairs:
+    if found.pending_entries:
         raise BundlePartial(
             f"{root / CATALOG} lags behind: a write was interrupted",
-            got=f"{found.repairs[0].key} is {found.repairs[0].state} on disk",
+            got=f"{found.pending_entries[0].key} is {found.pending_entries[0].state} on disk",
             need="the catalog to say so",
             do="run the phase again on the host that holds the root; it reconciles before it starts",
         )
@@ -76,7 +85,7 @@ def verify_root(root: Path, experiment_id: str, expected_binding: Binding | None
 
 
 def inspect_root(root: Path, experiment_id: str, expected_binding: Binding | None = None) -> VerifiedRoot:
-    """`verify_root` without its last step: owed catalog entries come back as `repairs`.
+    """`verify_root`, with catalog entries that are still to be written in `pending_entries`.
 
     Where an owner file stands, it is read as strictly as by a writer. Raises RootRefused too.
     """
@@ -91,18 +100,18 @@ def inspect_root(root: Path, experiment_id: str, expected_binding: Binding | Non
         raise RootRefused(f"{root}: the catalog is of another root", need=f"root id {owner.root_id}")
     bundles: list[VerifiedBundle] = []
     preflights: list[VerifiedPreflight] = []
-    repairs: list[CatalogEntry] = []
+    pending: list[CatalogEntry] = []
     places = _places(root, experiment_id)
     for key, attempt in places:
-        folder = root / place_of(key, attempt)
+        folder = root / bundle_folder(key, attempt)
         state = _state(folder)
         if state == "preflight_only":
             preflight = verify_preflight(folder, key, expected_binding)
-            repairs += _check_preflight(root, catalog, preflight)
+            pending += _check_preflight(root, catalog, preflight)
             preflights.append(preflight)
         else:
             bundle = verify_bundle(folder, key, expected_binding)
-            repairs += _check_bundle(root, catalog, bundle)
+            pending += _check_bundle(root, catalog, bundle)
             bundles.append(bundle)
     for entry in catalog.entries:
         if (entry.key, entry.attempt) not in places:
@@ -117,7 +126,7 @@ def inspect_root(root: Path, experiment_id: str, expected_binding: Binding | Non
         catalog,
         tuple(sorted(bundles, key=lambda one: one.preflight.sequence)),
         tuple(sorted(preflights, key=lambda one: one.preflight.sequence)),
-        tuple(repairs),
+        tuple(pending),
     )
 
 
@@ -131,7 +140,7 @@ def _places(root: Path, experiment_id: str) -> list[tuple[BundleKey, int]]:
             raise BundleTampered(f"{root / rung} belongs to no experiment's root", need="think_<budget>")
         check_folder(root / rung)
         for phase in sorted(os.listdir(root / rung)):
-            spot = spot_of(experiment_id, rung, phase)
+            spot = parse_bundle_folder(experiment_id, rung, phase)
             check_folder(root / rung / phase)
             if os.listdir(root / rung / phase):
                 spots.append(spot)

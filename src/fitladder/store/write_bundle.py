@@ -19,7 +19,7 @@ from fitladder.sampling.parquet import COLUMNS, read_columns
 from fitladder.sampling.row_order import check_rows
 from fitladder.store.catalog import advance
 from fitladder.store.catalog_chain import write_catalog
-from fitladder.store.claim import HeldRoot
+from fitladder.store.held_root import HeldRoot
 from fitladder.store.receipt import build_receipt
 from fitladder.store.resume import check_resumable
 from fitladder.store.verify_bundle import VerifiedBundle, verify_bundle
@@ -42,7 +42,7 @@ def _reconciled(held: HeldRoot) -> tuple[Catalog, VerifiedRoot]:
     catalog = found.catalog
     if catalog.root_id != held.root_id:
         raise BundleError(f"{held.path}: catalog of another root", got=catalog.root_id, need=held.root_id)
-    for entry in found.repairs:
+    for entry in found.pending_entries:
         catalog = _step(held, catalog, entry)
     return catalog, found
 

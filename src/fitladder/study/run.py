@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fitladder.engine.convert.geometry_model import write_geometry_model
-from fitladder.engine.environment_lock import engine_lock
+from fitladder.engine.environment_lockfile import engine_lockfile
 from fitladder.engine.parent.process import EngineProcess
 from fitladder.errors import EngineFailed, FitladderError, InputRefused
 from fitladder.files.atomic import make_folder, write_new
@@ -62,9 +62,9 @@ class StudyHost:
             return str(write_geometry_model(study.model.preset, self.work / study.model.preset))
         return str(self.models / str(study.model.folder))
 
-    def engine_lock(self, study: Study) -> Path | None:
+    def engine_lockfile(self, study: Study) -> Path | None:
         """The lock that the study's engines were installed from, as far as this host knows."""
-        return None if self.locks is None else engine_lock(self.locks, study.backend)
+        return None if self.locks is None else engine_lockfile(self.locks, study.backend)
 
 
 class _Session:
@@ -123,7 +123,7 @@ class _Session:
             try:
                 process = CellProcess.start(
                     build_cell_request(
-                        self.study, cell, model, engine_lock_path=self.host.engine_lock(self.study)
+                        self.study, cell, model, engine_lock_path=self.host.engine_lockfile(self.study)
                     ),
                     command=command,
                     log_path=self.host.work / f"{cell.name}.{self.number}.log",

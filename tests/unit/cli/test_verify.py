@@ -217,7 +217,7 @@ def test_an_edited_statement_is_refused(
 
 
 def test_a_root_that_went_on_is_not_the_attested_one(checkout: Path, run: Run) -> None:
-    from fitladder.store.claim import hold_root
+    from fitladder.store.held_root import hold_root
 
     assert run("attest", make.ID, "--root", "root", "--out", "a.json")[0] == 0
     assert run("verify", "--attestation", "a.json", "--root", "root")[0] == 0

@@ -13,7 +13,7 @@ from fitladder.phase.expectation import Geometry, fit_line
 from fitladder.records.engine_facts import EngineFacts
 from fitladder.records.experiment import Experiment
 from fitladder.records.registry import Registry
-from fitladder.registry.feasibility import check_sound
+from fitladder.registry.feasibility import check_feasible
 from fitladder.registry.load import load_registry
 
 ROOT = Path(__file__).parents[3]
@@ -114,7 +114,7 @@ def _callers(registry: Registry, experiment: Experiment, blocks: int, width: int
         gate = False
     line = fit_line(experiment, rung, Geometry(block, blocks, 0, tokens, ""), width)
     try:
-        check_sound(registry, experiment, {LONG}, block)
+        check_feasible(registry, experiment, {LONG}, block)
         sound = True
     except RegistrationError:
         sound = False
@@ -130,7 +130,7 @@ def test_gate_plan_card_and_registration_check_agree(
     """The pool is one block short, exact, and one over for one longest, then for four."""
     before = registry.experiment(EXACT)
     for resident in (1, 4):
-        each = -(-before.longest_total_tokens(before.rungs[0]) // 16)
+        each = -(-before.longest_sequence_tokens(before.rungs[0]) // 16)
         blocks = resident * each + more
         experiment = changed(
             before,

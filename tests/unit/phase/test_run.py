@@ -36,6 +36,7 @@ from fitladder.errors import (
 from fitladder.evidence.load import load_evidence
 from fitladder.files.lock import hold_lock
 from fitladder.phase import run
+from fitladder.records.layout import bundle_folder
 from fitladder.workspace import Workspace
 
 PROBE = key_of("probe", 64)
@@ -47,7 +48,7 @@ def made(tmp_path: Path) -> ScriptedCheckout:
 
 
 def on_disk(made: ScriptedCheckout, key=PROBE) -> list[str]:
-    folder = made.root / key.relative_path
+    folder = made.root / bundle_folder(key)
     return sorted(os.listdir(folder)) if folder.exists() else []
 
 
@@ -63,10 +64,10 @@ def test_one_go_makes_one_receipt_and_the_receipt_names_it(made: ScriptedCheckou
 def test_a_phase_with_a_valid_receipt_is_not_redone(made: ScriptedCheckout) -> None:
     go = approve(made.workspace(), PROBE)
     first = run_whole_phase(made.workspace(), PROBE, go)
-    bytes_before = (made.root / PROBE.relative_path / "receipt.json").read_bytes()
+    bytes_before = (made.root / bundle_folder(PROBE) / "receipt.json").read_bytes()
     assert run_whole_phase(made.workspace(), PROBE, go) == first
     assert made.generated() == ["probe@64"]
-    assert (made.root / PROBE.relative_path / "receipt.json").read_bytes() == bytes_before
+    assert (made.root / bundle_folder(PROBE) / "receipt.json").read_bytes() == bytes_before
 
 
 def test_the_whole_ladder_each_phase_with_its_own_go(made: ScriptedCheckout) -> None:

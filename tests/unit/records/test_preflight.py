@@ -7,7 +7,7 @@ from pydantic import ValidationError
 from support import bundles as make
 
 from fitladder.errors import BundleError
-from fitladder.records.layout import spot_of
+from fitladder.records.layout import parse_bundle_folder
 from fitladder.records.preflight import PromptRecord
 from fitladder.records.record_ids import check_record_ids, seeds_sha256
 
@@ -102,7 +102,7 @@ def test_seeds_have_one_digest_that_knows_their_order() -> None:
     ],
 )
 def test_only_one_spelling_of_a_place(place: tuple[str, str]) -> None:
-    assert spot_of(make.ID, "think_64", "probe") == (make.key(), 1)
-    assert spot_of(make.ID, "think_64", "probe.attempt_12") == (make.key(), 12)
+    assert parse_bundle_folder(make.ID, "think_64", "probe") == (make.key(), 1)
+    assert parse_bundle_folder(make.ID, "think_64", "probe.attempt_12") == (make.key(), 12)
     with pytest.raises(BundleError, match="no bundle can have"):
-        spot_of(make.ID, *place)
+        parse_bundle_folder(make.ID, *place)

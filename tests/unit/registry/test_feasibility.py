@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from fitladder.errors import RegistrationError
-from fitladder.registry.feasibility import check_sound
+from fitladder.registry.feasibility import check_feasible
 from fitladder.registry.load import parse_registry
 
 CAPACITY, EXACT, LONG = (
@@ -23,7 +23,7 @@ def root_of(name: str) -> str:
 def test_everything_that_is_registered_is_sound(params_text: str) -> None:
     registry = parse_registry(params_text)
     for experiment in registry.experiments.values():
-        check_sound(registry, experiment, RECORDED, 528)
+        check_feasible(registry, experiment, RECORDED, 528)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_what_can_never_run_is_one_line_that_names_its_field(
         text = edited(path, value, name, text)
     registry = parse_registry(text or "")
     with pytest.raises(RegistrationError) as refusal:
-        check_sound(registry, registry.experiment(name), RECORDED, 528)
+        check_feasible(registry, registry.experiment(name), RECORDED, 528)
     assert said in str(refusal.value)
     assert "\n" not in str(refusal.value)
 
@@ -69,6 +69,6 @@ def test_spaced_admission_and_a_pool_that_nobody_knows_are_left_to_the_gates(
 ) -> None:
     text = edited("rungs.1.max_num_seqs", 24, REHEARSAL)
     registry = parse_registry(edited("engine.admission", "spaced", REHEARSAL, text))
-    check_sound(registry, registry.experiment(REHEARSAL), RECORDED)
+    check_feasible(registry, registry.experiment(REHEARSAL), RECORDED)
     registry = parse_registry(edited("engine.num_gpu_blocks_override", 10, EXACT))
-    check_sound(registry, registry.experiment(EXACT), RECORDED)
+    check_feasible(registry, registry.experiment(EXACT), RECORDED)

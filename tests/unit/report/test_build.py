@@ -23,7 +23,7 @@ from fitladder.stages.audit import make_audit
 from fitladder.stages.history import make_history
 from fitladder.stages.selection import make_selection
 from fitladder.stages.semantics import make_semantics
-from fitladder.store.claim import hold_root
+from fitladder.store.held_root import hold_root
 from fitladder.store.verify_root import verify_root
 
 ID = make.ID

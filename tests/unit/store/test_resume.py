@@ -9,7 +9,7 @@ from support import bundles as make
 
 from fitladder.errors import BindingChanged, BundleError, BundlePartial, BundleTampered, FitladderError
 from fitladder.records.preflight import Preflight
-from fitladder.store.claim import hold_root
+from fitladder.store.held_root import hold_root
 from fitladder.store.resume import check_resumable
 from fitladder.store.verify_bundle import verify_bundle
 from fitladder.store.verify_root import verify_root

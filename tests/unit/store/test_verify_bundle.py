@@ -16,7 +16,7 @@ from fitladder.canonical import canonical_bytes, canonical_sha256, sha256_bytes
 from fitladder.errors import BindingChanged, BundleError, BundlePartial, BundleTampered
 from fitladder.files.sealed_json import SEAL
 from fitladder.records.layout import BUNDLE_FILES
-from fitladder.store.claim import hold_root
+from fitladder.store.held_root import hold_root
 from fitladder.store.verify_bundle import check_distinct, recorded_binding, verify_bundle, verify_preflight
 
 KEY = make.key()

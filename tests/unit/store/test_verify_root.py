@@ -14,7 +14,7 @@ from fitladder.files.file_record import FileRecord
 from fitladder.files.sealed_json import render_sealed
 from fitladder.files.tree_digest import tree_of
 from fitladder.store.catalog_chain import load_chain
-from fitladder.store.claim import hold_root
+from fitladder.store.held_root import hold_root
 from fitladder.store.verify_root import inspect_root, verify_root
 from fitladder.store.write_bundle import reconcile
 
@@ -34,7 +34,7 @@ def test_a_whole_root_is_listed_in_sequence(root: Path) -> None:
     assert [one.key for one in found.bundles] == [make.key()]
     assert [one.key for one in found.preflights] == [make.key(64, "base")]
     assert found.used_go_sha256s == {make.sha(f"GO {make.key()}"), make.sha(f"GO {make.key(64, 'base')}")}
-    assert found.repairs == ()
+    assert found.pending_entries == ()
     assert verify_root(root, make.ID, make.binding(make.experiment())).catalog == found.catalog
 
 
@@ -85,13 +85,13 @@ def test_an_owed_catalog_step_is_named_by_readers_and_written_by_the_holder(tmp_
         root = make.make_root(tmp_path / str(number), done=done, begun=begun)
         whole = (root / "catalog.json").read_bytes()
         roll_back(root, 1)
-        assert [entry.state for entry in inspect_root(root, make.ID).repairs] == [state]
+        assert [entry.state for entry in inspect_root(root, make.ID).pending_entries] == [state]
         with pytest.raises(BundlePartial, match=rf"lags behind.*is {state} on disk"):
             verify_root(root, make.ID)
         with hold_root(root, make.ID, "test") as held:
             reconcile(held)
         assert (root / "catalog.json").read_bytes() == whole
-        assert verify_root(root, make.ID).repairs == ()
+        assert verify_root(root, make.ID).pending_entries == ()
 
 
 def test_a_complete_bundle_without_any_entry_is_no_crash(tmp_path: Path) -> None:

@@ -13,11 +13,12 @@ from support import bundles as make
 
 from fitladder.errors import BundleError, BundleTampered, EngineFailed, RootBusy
 from fitladder.files import atomic as files
+from fitladder.records.layout import bundle_folder
 from fitladder.records.preflight import EngineMeta, Preflight
 from fitladder.records.sample import SampleRow
 from fitladder.sampling.parquet import render_samples
 from fitladder.store import write_bundle as writer
-from fitladder.store.claim import HeldRoot, hold_root
+from fitladder.store.held_root import HeldRoot, hold_root
 from fitladder.store.verify_bundle import VerifiedBundle
 from fitladder.store.verify_root import verify_root
 from fitladder.store.write_bundle import commit_bundle, reconcile, write_preflight
@@ -199,7 +200,7 @@ def test_other_rows_than_announced_are_refused_before_a_byte_is_written(
     path = source(held, change(make.rows(preflight)))
     with pytest.raises(BundleTampered, match=words):
         commit(held, path, make.engine_meta(KEY))
-    assert os.listdir(held.path / KEY.relative_path) == ["preflight.json"]
+    assert os.listdir(held.path / bundle_folder(KEY)) == ["preflight.json"]
     assert path.exists()  # what the engine left is not lost
     assert reconcile(held).entries[0].state == "preflight_only"
 
@@ -219,7 +220,7 @@ def test_bytes_that_the_engine_did_not_report_are_refused_by_both_digests(held: 
     path = source(held, make.rows(preflight))  # as valid as those that the engine told
     with pytest.raises(EngineFailed, match=f"got SHA-256 {make.sha256_file(path)}, need the engine's {told}"):
         commit_bundle(held, KEY, path, make.engine_meta(KEY), samples_sha256=told, noted_at_s=make.NOON_S)
-    assert os.listdir(held.path / KEY.relative_path) == ["preflight.json"]
+    assert os.listdir(held.path / bundle_folder(KEY)) == ["preflight.json"]
     assert path.exists()
 
 
@@ -231,7 +232,7 @@ def test_a_torn_source_is_refused(held: HeldRoot) -> None:
         path.write_bytes(torn)
         with pytest.raises(BundleTampered, match="not readable Parquet"):
             commit(held, path, make.engine_meta(KEY))
-    assert os.listdir(held.path / KEY.relative_path) == ["preflight.json"]
+    assert os.listdir(held.path / bundle_folder(KEY)) == ["preflight.json"]
 
 
 def test_a_full_disk_in_the_middle_leaves_a_partial_bundle_that_stops_everything(

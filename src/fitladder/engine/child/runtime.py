@@ -13,7 +13,7 @@ from pathlib import Path
 
 from fitladder.canonical import sha256_file
 from fitladder.engine.environment import recorded_environment
-from fitladder.engine.environment_lock import audit_lock, parse_pins
+from fitladder.engine.environment_lockfile import audit_lockfile, parse_pins
 from fitladder.errors import EngineFailed
 from fitladder.records.engine_facts import RuntimeFacts
 
@@ -66,7 +66,7 @@ def runtime_facts(
         python=platform.python_version(),
         platform=platform.platform(),
         packages=packages,
-        pip_check=(*pip_check.complaints(), *audit_lock(pins, packages)),
+        pip_check=(*pip_check.complaints(), *audit_lockfile(pins, packages)),
         engine_lock_sha256=lock,
         device_driver=None if cuda is None else _driver(),
         cuda=cuda,

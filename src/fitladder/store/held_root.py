@@ -18,10 +18,10 @@ from fitladder.files.sealed_json import render_sealed
 from fitladder.records.layout import CATALOG, LOCK, OWNER
 from fitladder.store.catalog import first_catalog
 from fitladder.store.catalog_chain import load_chain, write_catalog
-from fitladder.store.leftovers import clear_rests
+from fitladder.store.interrupted_writes import clear_interrupted_writes
 from fitladder.store.owner import Owner, load_owner
 
-__all__ = ["HeldRoot", "claim_root", "hold_root"]
+__all__ = ["HeldRoot", "ensure_root", "hold_root"]
 
 
 @dataclass(frozen=True)
@@ -44,12 +44,12 @@ def hold_root(
     """
     _create(root)
     with hold_lock(root / LOCK, purpose, flow_run_id=flow_run_id) as lock:
-        clear_rests(root)
+        clear_interrupted_writes(root)
         owner = _owner(root, experiment_id)
         yield HeldRoot(root, experiment_id, owner.root_id, lock)
 
 
-def claim_root(root: Path, experiment_id: str) -> str:
+def ensure_root(root: Path, experiment_id: str) -> str:
     """Make `root` this experiment's, or check that it is. Returns its root id; raises as `hold_root`."""
     with hold_root(root, experiment_id, "claim") as held:
         return held.root_id

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fitladder.engine.environment_lock import audit_lock, engine_lock, parse_pins
+from fitladder.engine.environment_lockfile import audit_lockfile, engine_lockfile, parse_pins
 from fitladder.registry.load import load_registry
 from fitladder.workspace import Workspace
 
@@ -15,15 +15,15 @@ ROOT = Path(__file__).parents[3]
     ("backend", "name"), [("vllm-cuda", "engine-gpu.txt"), ("vllm-cpu", "engine-cpu.txt")]
 )
 def test_a_lock_for_each_kind_of_engine(tmp_path, backend, name):
-    assert engine_lock(tmp_path, backend) is None
+    assert engine_lockfile(tmp_path, backend) is None
     (tmp_path / name).write_text("")
-    assert engine_lock(tmp_path, backend) == tmp_path / name
+    assert engine_lockfile(tmp_path, backend) == tmp_path / name
 
 
 def test_the_workspace_names_the_lock_of_the_registered_engine():
     workspace, registry = Workspace(ROOT, {}), load_registry(ROOT / "params.yaml")
     names = {
-        name: workspace.engine_lock(registry.experiment(name).engine).name
+        name: workspace.engine_lockfile(registry.experiment(name).engine).name
         for name in ("qwen35_4b_verified_macro_exact_cudagraph_rerun", "smollm2_135m_cpu_rehearsal")
     }
     assert list(names.values()) == ["engine-gpu.txt", "engine-cpu.txt"]
@@ -46,8 +46,8 @@ def test_locks_are_whole_and_name_their_engine():
 def test_differences_are_named_and_local_versions_play_no_part():
     pins = parse_pins("torch==2.13.0 \\\n    --hash=sha256:00\nhf_xet==1.2\nx.y==1 ; python_version > '3'\n")
     assert pins == {"torch": "2.13.0", "hf-xet": "1.2", "x-y": "1"}
-    assert audit_lock(pins, {"torch": "2.13.0+cpu", "hf-xet": "1.2", "X_Y": "1", "more": "9"}) == ()
-    assert audit_lock(pins, {"torch": "2.12.0", "x-y": "1"}) == (
+    assert audit_lockfile(pins, {"torch": "2.13.0+cpu", "hf-xet": "1.2", "X_Y": "1", "more": "9"}) == ()
+    assert audit_lockfile(pins, {"torch": "2.12.0", "x-y": "1"}) == (
         "engine lock: hf-xet got none, need 1.2",
         "engine lock: torch got 2.12.0, need 2.13.0",
     )

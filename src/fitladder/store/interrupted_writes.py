@@ -10,12 +10,12 @@ from pathlib import Path
 from fitladder.files.atomic import temporary_name
 from fitladder.records.layout import ENGINE, RECEIPT, SAMPLES
 
-__all__ = ["clear_rests"]
+__all__ = ["clear_interrupted_writes"]
 
 _KEPT = frozenset(temporary_name(name) for name in (SAMPLES, ENGINE, RECEIPT))
 
 
-def clear_rests(root: Path) -> None:
+def clear_interrupted_writes(root: Path) -> None:
     """Clear a root after an interrupted write. Needs the root's lock; follows no link."""
     for folder, _, names in os.walk(root, followlinks=False):
         for name in names:
