@@ -16,6 +16,7 @@ from fitladder.prefect_api.client import PrefectApi
 from fitladder.records.approval import Ask, Go
 from fitladder.records.audit import TerminationAudit
 from fitladder.records.bundle_key import BundleKey
+from fitladder.records.generation_time import generation_s, tokens_per_s
 from fitladder.workspace import Workspace
 
 __all__ = ["Words"]
@@ -97,10 +98,10 @@ class Words:
         audit = evidence.audits[-1]
         receipt = evidence.bundles[-1].receipt
         totals = receipt.totals
-        seconds = (totals.stage1_generation_us + totals.stage2_generation_us) / 1e6
+        seconds = generation_s(totals)
         self.step(
             f"receipt: {receipt.rows} samples, {totals.sampled_tokens:,} tokens in {seconds:.1f} s, "
-            f"{totals.sampled_tokens / max(seconds, 1e-9):.1f} tokens/s, "
+            f"{tokens_per_s(totals.sampled_tokens, seconds) or 0.0:.1f} tokens/s, "
             f"{receipt.counters['preemptions']} preemptions, GO {receipt.go_identity}"
         )
         self._out.print(_rates(audit))
@@ -125,7 +126,7 @@ class Words:
             table.add_column(column)
         for bundle, audit in zip(evidence.bundles, evidence.audits, strict=True):
             totals = bundle.receipt.totals
-            seconds = (totals.stage1_generation_us + totals.stage2_generation_us) / 1e6
+            seconds = generation_s(totals)
             table.add_row(
                 str(audit.bundle.thinking_budget_tokens),
                 audit.bundle.phase,
@@ -133,7 +134,7 @@ class Words:
                 str(audit.unresolved_cap_contacts),
                 str(audit.answer_limit_contacts),
                 str(audit.periodic_loop_contacts),
-                f"{totals.sampled_tokens / max(seconds, 1e-9):.1f}",
+                f"{tokens_per_s(totals.sampled_tokens, seconds) or 0.0:.1f}",
                 "adequate" if audit.adequate else "rejected",
             )
         self._leave_live_line()

@@ -17,6 +17,7 @@ from fitladder.phase import run
 from fitladder.phase.progress_line import LiveLine
 from fitladder.phase.prompt_tokens import ArmPrompts
 from fitladder.prefect_api.client import api_from_environment
+from fitladder.records.generation_time import generation_s
 from fitladder.records.receipt import Receipt
 from fitladder.workspace import Workspace
 
@@ -113,7 +114,7 @@ def show_receipt(receipt: Receipt) -> None:
         {"what": "sampled tokens", "value": str(totals.sampled_tokens)},
         {
             "what": "generation, s",
-            "value": f"{(totals.stage1_generation_us + totals.stage2_generation_us) / 1e6:.3f}",
+            "value": f"{generation_s(totals):.3f}",
         },
         {"what": "preemptions", "value": str(receipt.counters["preemptions"])},
         {"what": "GO", "value": f"{receipt.go_sha256} ({receipt.go_identity})"},

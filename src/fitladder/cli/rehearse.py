@@ -16,6 +16,7 @@ from fitladder.phase.prompt_tokens import load_prompts
 from fitladder.phase.rehearsal import Prompts, RehearsalReport, rehearse, stand_in_prompts
 from fitladder.phase.rehearsal_overrides import Overrides, override
 from fitladder.records.experiment import Experiment, Phase
+from fitladder.records.generation_time import generation_s
 from fitladder.records.settings import Rung
 from fitladder.registry.load import load_registry
 from fitladder.sampling.engine_protocol import Progress
@@ -181,7 +182,7 @@ def _show(report: RehearsalReport, as_json: bool) -> None:
     ]
     if report.generation is not None:
         counts = report.generation.counters
-        seconds = (report.generation.stage1_generation_us + report.generation.stage2_generation_us) / 1e6
+        seconds = generation_s(report.generation)
         rows.append(
             (
                 "generation",

@@ -11,6 +11,7 @@ from fitladder.capacity.kv_blocks import NULL_BLOCKS, kv_tokens_for_blocks, roun
 from fitladder.capacity.kv_rule import KvPool, decide_kv_fit
 from fitladder.evidence.load import Evidence
 from fitladder.records.experiment import Experiment
+from fitladder.records.generation_time import generation_s, tokens_per_s
 from fitladder.records.history import History, load_history
 from fitladder.records.settings import Rung
 from fitladder.registry.feasibility import CPU_BLOCK_TOKENS
@@ -91,13 +92,13 @@ def expected_speed(workspace: Workspace, evidence: Evidence, budget_tokens: int)
     """Sampled tokens a second, load excluded: of the newest phase here, else of a predecessor's same rung."""
     for bundle in reversed(evidence.bundles):
         totals = bundle.receipt.totals
-        spent_us = totals.stage1_generation_us + totals.stage2_generation_us
-        if spent_us:
-            return totals.sampled_tokens * 1e6 / spent_us
+        speed = tokens_per_s(totals.sampled_tokens, generation_s(totals))
+        if speed is not None:
+            return speed
     for history in _histories(workspace, evidence):
         for phase in reversed(history.phases):
             if phase.generation is not None and phase.thinking_budget_tokens == budget_tokens:
-                return phase.generation.sampled_tokens / phase.generation.generation_s
+                return tokens_per_s(phase.generation.sampled_tokens, phase.generation.generation_s)
     return None
 
 

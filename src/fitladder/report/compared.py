@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from fractions import Fraction
 
+from fitladder.records.generation_time import tokens_per_s
 from fitladder.records.history import History
 from fitladder.report.view import Comparison, PhaseView, Termination
 from fitladder.report.words import NOT_RECORDED, percent
@@ -54,7 +55,7 @@ def diagnostic_rows(history: History) -> tuple[Comparison, ...]:
             kv_cache_size_tokens=phase.capacity.kv_cache_size_tokens,
             sampled_tokens=phase.generation.sampled_tokens,
             generation_s=phase.generation.generation_s,
-            tokens_per_s=phase.generation.sampled_tokens / phase.generation.generation_s,
+            tokens_per_s=tokens_per_s(phase.generation.sampled_tokens, phase.generation.generation_s) or 0.0,
             loops=NOT_RECORDED,
             unresolved=NOT_RECORDED,
             answer_limit=NOT_RECORDED,

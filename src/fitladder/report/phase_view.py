@@ -6,6 +6,8 @@ None means "not recorded" and is shown as that, never as zero.
 from dataclasses import dataclass
 from typing import Literal
 
+from fitladder.records.generation_time import tokens_per_s
+
 __all__ = [
     "Attempt",
     "Capacity",
@@ -131,7 +133,7 @@ class Generation:
     @property
     def tokens_per_s(self) -> float:
         """Sampled tokens a second; 0 where no time was taken."""
-        return self.sampled_tokens / self.generation_s if self.generation_s > 0 else 0.0
+        return tokens_per_s(self.sampled_tokens, self.generation_s) or 0.0
 
 
 @dataclass(frozen=True)

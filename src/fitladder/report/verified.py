@@ -15,6 +15,7 @@ from fitladder.evidence.audit_bundle import audit_bundle
 from fitladder.records.audit import SampleVerdict, TerminationAudit
 from fitladder.records.bundle_key import BundleKey
 from fitladder.records.experiment import PHASES, Experiment, Phase
+from fitladder.records.generation_time import generation_s, us_to_s
 from fitladder.registry.data_paths import audit_path
 from fitladder.report.recompute import check_same
 from fitladder.report.shares import share_of_rate
@@ -36,7 +37,6 @@ from fitladder.store.verify_root import VerifiedRoot
 
 __all__ = ["verified_audits", "verified_phases"]
 
-US = 1_000_000
 KIND_OF_ENDING: dict[str, SampleKind] = {
     "natural_close": "complete",
     "closed_at_edge": "unresolved contact",
@@ -190,8 +190,8 @@ def _generation(bundle: VerifiedBundle) -> Generation:
     totals, counters = bundle.receipt.totals, bundle.receipt.counters
     return Generation(
         sampled_tokens=totals.sampled_tokens,
-        generation_s=(totals.stage1_generation_us + totals.stage2_generation_us) / US,
-        load_s=bundle.engine.engine_load_us / US,
+        generation_s=generation_s(totals),
+        load_s=us_to_s(bundle.engine.engine_load_us),
         preemptions=counters["preemptions"],
         recomputed_tokens=counters.get("recomputed_tokens"),
         warnings=tuple(bundle.engine.warnings),

@@ -12,6 +12,7 @@ from fitladder.evidence.audit_bundle import audit_bundle
 from fitladder.evidence.checkout_bundles import load_bundles
 from fitladder.files.outputs import write_file, write_folder
 from fitladder.records.audit import TerminationAudit
+from fitladder.records.generation_time import generation_s
 from fitladder.records.layout import RECEIPT
 from fitladder.records.registry import Registry
 from fitladder.registry.binding import bind
@@ -77,7 +78,7 @@ def _figures(audit: TerminationAudit, bundle: VerifiedBundle) -> PhaseFigures:
         ),
         is_adequate=audit.adequate,
         sampled_tokens=totals.sampled_tokens,
-        generation_s=(totals.stage1_generation_us + totals.stage2_generation_us) / 1_000_000,
+        generation_s=generation_s(totals),
         preemptions=bundle.receipt.counters["preemptions"],
         onsets=tuple(
             (row.onset_token, row.period_tokens)

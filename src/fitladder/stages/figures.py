@@ -12,6 +12,7 @@ from typing import Any
 
 from fitladder.canonical import canonical_bytes
 from fitladder.files.outputs import write_file
+from fitladder.records.generation_time import tokens_per_s
 
 __all__ = ["PhaseFigures", "RateFigure", "render_metrics", "render_onsets", "render_rates", "write_figures"]
 
@@ -53,7 +54,8 @@ def render_metrics(phases: Sequence[PhaseFigures]) -> bytes:
         for rate in one.rates:
             row[f"{rate.name.replace(' ', '_')}_percent"] = _percent(rate.contacts, one.samples)
         row["sampled_tokens"] = one.sampled_tokens
-        row["tokens_per_s"] = round(one.sampled_tokens / one.generation_s, 3) if one.generation_s else None
+        speed = tokens_per_s(one.sampled_tokens, one.generation_s)
+        row["tokens_per_s"] = None if speed is None else round(speed, 3)
         if one.preemptions is not None:
             row["preemptions"] = one.preemptions
         metrics[one.label] = row

@@ -13,6 +13,7 @@ from pathlib import Path
 from fitladder.engine.child.main import STOP, Commands, Events, serve_process
 from fitladder.engine.child.vllm_engine import VllmEngine
 from fitladder.errors import EngineFailed
+from fitladder.records.generation_time import s_to_us
 from fitladder.sampling.engine_protocol import Progress, SampleRequest
 from fitladder.study.request import CellRequest, load_cell_request
 from fitladder.study.warmup import stairs
@@ -68,7 +69,7 @@ def _measure(
     else:
         completions = engine.generate(samples, lambda one: events.send("progress", stage=1, **asdict(one)))
         sampled = sum(len(completion.token_ids) for completion in completions)
-    generation_us = round((time.perf_counter() - started) * 1e6)
+    generation_us = s_to_us(time.perf_counter() - started)
     need = len(samples) * request.workload.sampled_tokens
     if sampled != need:
         raise EngineFailed("samples ended early", got=f"{sampled} tokens", need=f"{need}, EOS being ignored")

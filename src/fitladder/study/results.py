@@ -10,6 +10,7 @@ from fitladder.capacity.kv_blocks import block_rule
 from fitladder.errors import GateRefused
 from fitladder.frozen import Frozen, Identifier, Sha256
 from fitladder.records.engine_facts import EngineFacts
+from fitladder.records.generation_time import us_to_s
 from fitladder.study.measured import Measurements, RunRecord
 from fitladder.study.plan import Cell, Comparison, Study
 from fitladder.study.predict import (
@@ -149,7 +150,7 @@ def _runs(measured: Measurements, name: str, kind: Literal["ours", "bare"] = "ou
 
 
 def _seconds(runs: Sequence[RunRecord]) -> list[float]:
-    return [run.generation_us / 1e6 for run in runs]
+    return [us_to_s(run.generation_us) for run in runs]
 
 
 def _simulated(study: Study, cell: Cell, facts: EngineFacts, measured: Measurements) -> Simulated | None:

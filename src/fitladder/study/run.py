@@ -19,6 +19,7 @@ from fitladder.engine.environment_lockfile import engine_lockfile
 from fitladder.engine.parent.process import EngineProcess
 from fitladder.errors import EngineFailed, FitladderError, InputRefused
 from fitladder.files.atomic import make_folder, write_new
+from fitladder.records.generation_time import tokens_per_s, us_to_s
 from fitladder.study.bundle import STUDY, write_study_bundle
 from fitladder.study.measured import (
     BuildRecord,
@@ -154,7 +155,7 @@ class _Session:
     def fits(self, unit: Unit) -> bool:
         """False where the time left is less than this run is known to take."""
         known = max((run.generation_us for run in self.measured.of(unit)), default=0)
-        return known * RUN_MARGIN / 1e6 < self.left_s()
+        return us_to_s(known) * RUN_MARGIN < self.left_s()
 
     def run(self, engines: dict[str, CellProcess], unit: Unit, repeat: int) -> None:
         name, kind = unit
@@ -178,7 +179,8 @@ class _Session:
                 warnings=done.warnings,
             )
         )
-        speed, lost = done.sampled_tokens / done.generation_us * 1e6, done.counters["preemptions"]
+        speed = tokens_per_s(done.sampled_tokens, us_to_s(done.generation_us)) or 0.0
+        lost = done.counters["preemptions"]
         by = "" if kind == "ours" else " by LLM.generate alone"
         self.say(f"block {repeat + 1} {name}{by}: {speed:,.1f} tokens/s, {lost} preemptions")
 

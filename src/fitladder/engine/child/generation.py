@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from fitladder.engine.request import EngineRequest
 from fitladder.engine.result import GenerationMetadata
+from fitladder.records.generation_time import s_to_us
 from fitladder.records.sample import SampleRow
 from fitladder.sampling.engine_protocol import Completion, Engine, Progress, SampleRequest
 from fitladder.sampling.two_stage import close_stage1, finish, plan_stage1
@@ -47,7 +48,7 @@ def run_generation(
     return Generation(
         rows,
         GenerationMetadata(
-            engine_load_us=round(engine.facts().load_s * 1e6),
+            engine_load_us=s_to_us(engine.facts().load_s),
             stage1_generation_us=stage1_us,
             stage2_generation_us=stage2_us,
             counters=engine.counters() | _row_counters(rows),
@@ -63,7 +64,7 @@ def _timed(
         return [], 0
     started = time.perf_counter()
     completions = engine.generate(requests, on_progress)
-    return completions, round((time.perf_counter() - started) * 1e6)
+    return completions, s_to_us(time.perf_counter() - started)
 
 
 def _row_counters(rows: Sequence[SampleRow]) -> dict[str, int]:
