@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fitladder.errors import BundleError
+from fitladder.sampling.row_rules import RowCounts, row_faults
 
 __all__ = ["TerminationColumns", "check_columns"]
 
@@ -57,20 +58,22 @@ def check_columns(columns: TerminationColumns, budget_tokens: int, k: int) -> No
         have = len(getattr(columns, field.name))
         if have != count:
             raise BundleError(f"column {field.name}", got=f"{have} entries", need=count)
-    thinking, stage2 = columns.thinking_tokens, columns.stage2_tokens
     sampled = np.array([len(ids) for ids in columns.stage1_token_ids], dtype=np.int64)
     ran = np.array([reason is not None for reason in columns.stage2_finish_reasons], dtype=np.bool_)
-    natural, forced, ended = columns.natural_close, columns.forced_close, columns.eos_inside_thinking
+    rows = RowCounts(
+        stage1_tokens=sampled,
+        thinking_tokens=columns.thinking_tokens,
+        stage2_tokens=columns.stage2_tokens,
+        natural_close=columns.natural_close,
+        eos_inside_thinking=columns.eos_inside_thinking,
+        forced_close=columns.forced_close,
+        answer_restart=columns.answer_restart,
+        stage2_ran=ran,
+    )
     for wrong, what in (
-        (sampled > budget_tokens, f"more stage-1 ids than the budget of {budget_tokens}"),
-        ((thinking < 0) | (thinking > sampled), "more thinking than stage-1 ids, or less than none"),
         ((columns.sample_indices < 0) | (columns.sample_indices >= k), f"a sample index outside 0..{k - 1}"),
-        (natural & forced, "a natural and a forced close"),
-        (~natural & ~forced & ~ended, "thinking that never ended"),
-        (natural & ended, "EOS inside closed thinking"),
-        (columns.answer_restart & ~natural, "a restart without a close"),
-        ((forced | columns.answer_restart) & ~ran, "no stage 2"),
-        ((stage2 < 0) | ((stage2 > 0) & ~ran), "ids of a stage 2 that did not run"),
+        (columns.stage2_tokens < 0, "less than no stage-2 ids"),
+        *row_faults(rows, budget_tokens),
     ):
         if wrong.any():
             sample = columns.name(int(np.argmax(wrong)))

@@ -1,7 +1,8 @@
-"""What does two-stage budgeted thinking ask of an engine, and what is one sample once both stages are done?
+"""Two-stage budgeted thinking: the requests of both stages, and the rows that their completions become.
 
 Stage 1 samples up to the thinking budget; what did not close and stop by itself is closed and answered in
-stage 2. Pure: token ids in, token ids out, nothing is re-tokenised, and no engine is known.
+stage 2 (thinking_end.py has that rule). Pure: token ids in, token ids out, nothing is re-tokenised, no engine is
+known.
 """
 
 from collections.abc import Sequence
@@ -13,8 +14,9 @@ from fitladder.errors import EngineFailed, InputRefused, RegistrationError
 from fitladder.records.sample import SampleRow, TokenIds
 from fitladder.records.settings import Sampling, Thinking
 from fitladder.sampling.engine_protocol import Completion, SampleRequest
-from fitladder.sampling.marker import common_prefix, find_first, find_run
+from fitladder.sampling.marker import find_first
 from fitladder.sampling.seeds import check_seeds, stage1_seed, stage2_seed
+from fitladder.sampling.thinking_end import ThinkingEnd, end_thinking
 
 __all__ = ["EngineRecord", "Stage1Sample", "close_stage1", "finish", "plan_stage1"]
 
@@ -42,12 +44,7 @@ class Stage1Sample:
     trimmed_tokens: int
     finish_reason: str
     stop_reason: str | None
-    thinking_tokens: int
-    marker_tokens: int  # of the natural close marker, 0 without one
-    sampled_close_tokens: int  # leading ids of the close sequence that were sampled, 0 without a marker
-    eos_inside_thinking: bool
-    forced_close: bool
-    answer_restart: bool
+    end: ThinkingEnd
     answer: SampleRequest | None
 
 
@@ -134,14 +131,11 @@ def _close_one(
     sampling: Sampling,
 ) -> Stage1Sample:
     ended = _end(completion, request.max_tokens, thinking.model_eos_token_ids)
-    marker = thinking.close_marker_token_ids
-    marker_at = find_run(ended.token_ids, marker)
-    thought = ended.token_ids if marker_at is None else ended.token_ids[:marker_at]
-    eos_inside = marker_at is None and ended.by_itself
-    restart = marker_at is not None and not ended.by_itself
-    forced = marker_at is None and (not ended.by_itself or thinking.eos_inside_thinking == "forced_close")
+    token_ids = np.array(ended.token_ids, dtype=np.int32)
+    end = end_thinking(token_ids, thinking, stopped=ended.by_itself)
     answer = None
-    if restart or forced:
+    if end.needs_stage2:
+        thought = ended.token_ids[: end.thinking_tokens]
         answer = SampleRequest(
             request_id=f"{record.record_id}/2/{completion.index}",
             prompt_token_ids=record.prompt_token_ids + thought + thinking.close_token_ids,
@@ -153,18 +147,11 @@ def _close_one(
         record=record,
         sample_index=completion.index,
         seed=request.seed + completion.index,
-        token_ids=np.array(ended.token_ids, dtype=np.int32),
+        token_ids=token_ids,
         trimmed_tokens=ended.trimmed_tokens,
         finish_reason=ended.finish_reason,
         stop_reason=ended.stop_reason,
-        thinking_tokens=len(thought),
-        marker_tokens=0 if marker_at is None else len(marker),
-        sampled_close_tokens=(
-            0 if marker_at is None else common_prefix(ended.token_ids[marker_at:], thinking.close_token_ids)
-        ),
-        eos_inside_thinking=eos_inside,
-        forced_close=forced,
-        answer_restart=restart,
+        end=end,
         answer=answer,
     )
 
@@ -194,37 +181,33 @@ def finish(
             answers[request.request_id] = _Ended((), 0, False, reason, None)
             continue
         answers[request.request_id] = _end(completion, request.max_tokens, thinking.model_eos_token_ids)
-    return [
-        _row(sample, answers[sample.answer.request_id] if sample.answer else None, thinking)
-        for sample in samples
-    ]
+    return [_row(sample, answers[sample.answer.request_id] if sample.answer else None) for sample in samples]
 
 
-def _row(sample: Stage1Sample, answer: _Ended | None, thinking: Thinking) -> SampleRow:
-    natural = sample.marker_tokens > 0
-    behind_marker = len(sample.token_ids) - sample.thinking_tokens - sample.marker_tokens if natural else 0
+def _row(sample: Stage1Sample, answer: _Ended | None) -> SampleRow:
+    end, prompt_tokens = sample.end, len(sample.record.prompt_token_ids)
     return SampleRow(
         record_id=sample.record.record_id,
         sample_index=sample.sample_index,
-        prompt_tokens=len(sample.record.prompt_token_ids),
+        prompt_tokens=prompt_tokens,
         stage1_seed=sample.seed,
         stage1_token_ids=sample.token_ids,
         stage1_trimmed_tokens=sample.trimmed_tokens,
         stage1_finish_reason=sample.finish_reason,
         stage1_stop_reason=sample.stop_reason,
-        thinking_tokens=sample.thinking_tokens,
-        natural_close=natural,
-        eos_inside_thinking=sample.eos_inside_thinking,
-        forced_close=sample.forced_close,
-        answer_restart=sample.answer_restart,
-        injected_tokens=len(thinking.close_token_ids) - sample.sampled_close_tokens if sample.answer else 0,
+        thinking_tokens=end.thinking_tokens,
+        natural_close=end.natural_close,
+        eos_inside_thinking=end.eos_inside_thinking,
+        forced_close=end.forced_close,
+        answer_restart=end.answer_restart,
+        injected_tokens=end.injected_tokens,
         stage2_seed=sample.answer.seed if sample.answer else None,
-        stage2_prompt_tokens=len(sample.answer.prompt_token_ids) if sample.answer else 0,
+        stage2_prompt_tokens=end.stage2_prompt_tokens(prompt_tokens),
         stage2_token_ids=np.array(answer.token_ids if answer else (), dtype=np.int32),
         stage2_trimmed_tokens=answer.trimmed_tokens if answer else 0,
         stage2_finish_reason=answer.finish_reason if answer else None,
         stage2_stop_reason=answer.stop_reason if answer else None,
-        answer_tokens=len(answer.token_ids) if answer else behind_marker,
+        answer_tokens=end.answer_tokens(len(answer.token_ids) if answer else 0),
     )
 
 

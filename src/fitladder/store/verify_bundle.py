@@ -30,7 +30,7 @@ from fitladder.records.preflight import EngineMeta, Preflight
 from fitladder.records.receipt import Receipt
 from fitladder.registry.binding import check_generation
 from fitladder.sampling.parquet import COLUMNS, SampleTable, read_columns
-from fitladder.sampling.row_order import check_rows
+from fitladder.sampling.row_rules import check_rows
 from fitladder.store.receipt import build_receipt
 
 __all__ = [

@@ -16,7 +16,7 @@ from fitladder.records.catalog import Catalog, CatalogEntry
 from fitladder.records.layout import ENGINE, PREFLIGHT, RECEIPT, SAMPLES
 from fitladder.records.preflight import EngineMeta, Preflight
 from fitladder.sampling.parquet import COLUMNS, read_columns
-from fitladder.sampling.row_order import check_rows
+from fitladder.sampling.row_rules import check_rows
 from fitladder.store.catalog import advance
 from fitladder.store.catalog_chain import write_catalog
 from fitladder.store.held_root import HeldRoot

@@ -312,11 +312,11 @@ def test_equal_id_lists_are_flagged_by_hash(
         ({"thinking_tokens": -1}, "more thinking than"),
         (
             {"natural_close": True, "forced_close": True, "stage2_finish_reason": "stop"},
-            "natural and a forced",
+            "both a forced and a natural close",
         ),
         ({"natural_close": True, "eos_inside_thinking": True}, "EOS inside closed"),
         ({"answer_restart": True}, "restart without"),
-        ({"stage2_finish_reason": None}, "no stage 2"),
+        ({"stage2_finish_reason": None}, "stage 2 must run exactly"),
         ({"forced_close": False}, "never ended"),
         ({"sample_index": 4}, "outside 0..3"),
     ],
@@ -331,7 +331,7 @@ def test_rows_that_no_run_can_leave(audit: Any, row: Row, changes: Any, words: s
 
 
 def test_more_ids_than_the_budget(audit: Any, columns: Columns, row: Row, fill: Fill) -> None:
-    with pytest.raises(BundleError, match="more stage-1 ids than the budget"):
+    with pytest.raises(BundleError, match="more stage-1 ids than the thinking budget"):
         audit(columns([row(fill([], BUDGET + 1), thinking_tokens=10)]))
 
 

@@ -188,7 +188,7 @@ def _with(**changed: Any) -> Callable[[list[SampleRow]], list[SampleRow]]:
         (_with(stage1_token_ids=np.arange(65, dtype=np.int32)), "more stage-1 ids than the thinking budget"),
         (_with(stage2_token_ids=np.arange(17, dtype=np.int32)), "more stage-2 ids than answer_max_tokens"),
         (_with(natural_close=True), "both a forced and a natural close"),
-        (_with(forced_close=False), "stage 2 must run exactly"),
+        (_with(forced_close=False), "thinking that never ended"),
         (_with(stage2_seed=None), "stage 2 must run exactly"),
         (_with(stage2_prompt_tokens=0), "stage2_prompt_tokens"),
     ],
