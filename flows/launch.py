@@ -51,7 +51,7 @@ def launch(  # noqa: PLR0917 - a deployment's parameters are given by name
     requester: str,
     wait_s: int = 86_400,
     valid_s: int = 172_800,
-    hands_on: bool = True,
+    starts_lineage: bool = True,
     resume: bool = False,
     again: bool = False,
     binding_sha256: str | None = None,
@@ -76,7 +76,7 @@ def launch(  # noqa: PLR0917 - a deployment's parameters are given by name
     pool = phase_pool()
     show_plan(workspace, ask, pool)
     if owner := owner_to_ask(load_registry(workspace.params), pool, requester):
-        request_handoff(ask, pool, owner, hands_on)
+        request_handoff(ask, pool, owner, starts_lineage)
     filled = suspend_flow_run(
         wait_for_input=decision_form(ask, _expires(ask, valid_s)),
         key=f"review-{ask.ask_id}",
@@ -84,7 +84,7 @@ def launch(  # noqa: PLR0917 - a deployment's parameters are given by name
     )
     entry = record_decision(workspace, ask, filled.model_dump())
     if entry.kind == "go":
-        return Completed(message=dispatch(workspace, ask, pool, hands_on))
+        return Completed(message=dispatch(workspace, ask, pool, starts_lineage))
     message = entry.statement.get("reason") or entry.statement.get("notes") or entry.kind
     if entry.kind == "refused":
         return Failed(name="Refused", message=f"GoRefused: {message}")
@@ -93,7 +93,7 @@ def launch(  # noqa: PLR0917 - a deployment's parameters are given by name
 
 @flow(name="handoff", persist_result=True)
 def handoff(
-    ask: dict[str, Any], work_pool: str, owner: str, valid_s: int = 172_800, hands_on: bool = True
+    ask: dict[str, Any], work_pool: str, owner: str, valid_s: int = 172_800, starts_lineage: bool = True
 ) -> State[Any]:
     """The GPU owner lends the pool for one launch, before or after the reviewer's GO."""
     workspace = workspace_here()
@@ -104,4 +104,4 @@ def handoff(
         timeout=_seconds_left(statement),
     )
     record_handoff(workspace, statement, work_pool, filled.model_dump())
-    return Completed(message=dispatch(workspace, statement, work_pool, hands_on))
+    return Completed(message=dispatch(workspace, statement, work_pool, starts_lineage))

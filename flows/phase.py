@@ -27,8 +27,8 @@ from tasks.running import (
     check_inputs,
     commit,
     generate,
-    hand_on,
     show_receipt,
+    start_lineage,
     write_preflight,
 )
 
@@ -45,11 +45,11 @@ def _work_pool() -> str:
 def run_phase(key: BundleKey, go_sha256: str) -> tuple[Receipt, bool]:
     """The receipt, and whether it was made now."""
     workspace = workspace_here()
-    with run.hold(workspace, key, _work_pool(), flow_run_id=str(runtime.flow_run.id)) as site:
-        if receipt := run.finished(site):
+    with run.hold_phase(workspace, key, _work_pool(), flow_run_id=str(runtime.flow_run.id)) as held:
+        if receipt := run.existing_receipt(held):
             return receipt, False
-        approved = authorise(site, go_sha256)
-        prompts = check_inputs(site)
+        approved = authorise(held, go_sha256)
+        prompts = check_inputs(held)
         # Giving the slot back needs the server; the receipt does not wait for that.
         with concurrency(
             workspace.slot,
@@ -58,11 +58,11 @@ def run_phase(key: BundleKey, go_sha256: str) -> tuple[Receipt, bool]:
             strict=True,
             raise_on_lease_renewal_failure=False,  # a server that is away ends no generation
         ):
-            with run.start_engine(site, prompts) as engine:
-                built = build(site, engine, prompts)
-                write_preflight(site, approved, built, prompts)
-                result = generate(site, engine, built)
-            receipt = commit(site, result)
+            with run.start_engine(held, prompts) as engine:
+                built = build(held, engine, prompts)
+                write_preflight(held, approved, built, prompts)
+                result = generate(held, engine, built)
+            receipt = commit(held, result)
     show_receipt(receipt)
     return receipt, True
 
@@ -75,20 +75,20 @@ def phase(  # noqa: PLR0917 - a deployment's parameters are given by name
     go_sha256: str,
     approvals: str = "",
     run_now: bool = True,
-    hands_on: bool = True,
+    starts_lineage: bool = True,
 ) -> State[Any]:
     """Run one approved phase, or only take its approvals over for the scheduled agent.
 
-    `hands_on`: start a lineage run for the new receipt.
+    `starts_lineage`: start a lineage run for the new receipt.
     """
     key = BundleKey(experiment_id=experiment, thinking_budget_tokens=budget, phase=phase)
     workspace = workspace_here()
-    run.adopt(workspace, experiment, approvals)
+    run.adopt_approvals(workspace, experiment, approvals)
     if not run_now:
         return Completed(name="Delivered", message=f"{key} waits for the agent's window")
     receipt, made_now = run_phase(key, go_sha256)
-    if hands_on:
-        hand_on(workspace, receipt)
+    if starts_lineage:
+        start_lineage(workspace, receipt)
     name = None if made_now else "AlreadyDone"
     return Completed(name=name, message=f"{key}: {receipt.rows} samples, receipt of GO {go_sha256[:12]}")
 
@@ -109,6 +109,6 @@ def scheduled_phase() -> State[Any]:
             logger.warning("%s: %s", experiment_id, refusal)
             raise
         if made_now:
-            hand_on(workspace, receipt)
+            start_lineage(workspace, receipt)
             return Completed(message=f"{go.key}: {receipt.rows} samples")
     return Completed(name="Idle", message="no approved phase for this window")

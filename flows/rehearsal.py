@@ -116,7 +116,7 @@ def _one_phase(workspace: Workspace, session: Session, due: NextPhase, words: Wo
             "requester": getpass.getuser(),
             "resume": due.resumable is not None,
             "again": True,  # a GO that an interrupted rehearsal left unused: its run went with it
-            "hands_on": False,  # lineage runs once, at the end
+            "starts_lineage": False,  # lineage runs once, at the end
         },
         queue=workspace.queue,
     )

@@ -94,7 +94,7 @@ def record_handoff(workspace: Workspace, ask: Ask, work_pool: str, filled: Mappi
 
 
 @task(cache_policy=NO_CACHE)
-def request_handoff(ask: Ask, work_pool: str, owner: str, hands_on: bool) -> None:
+def request_handoff(ask: Ask, work_pool: str, owner: str, starts_lineage: bool) -> None:
     """Start the owner's own form; the reviewer's and this one may be answered in either order."""
     run_deployment(
         HANDOFF,
@@ -102,7 +102,7 @@ def request_handoff(ask: Ask, work_pool: str, owner: str, hands_on: bool) -> Non
             "ask": ask.model_dump(mode="json"),
             "work_pool": work_pool,
             "owner": owner,
-            "hands_on": hands_on,
+            "starts_lineage": starts_lineage,
         },
         timeout=0,
         as_subflow=False,  # Prefect suspends no subflow
@@ -112,7 +112,7 @@ def request_handoff(ask: Ask, work_pool: str, owner: str, hands_on: bool) -> Non
 
 
 @task(cache_policy=NO_CACHE)
-def dispatch(workspace: Workspace, ask: Ask, work_pool: str, hands_on: bool) -> str:
+def dispatch(workspace: Workspace, ask: Ask, work_pool: str, starts_lineage: bool) -> str:
     """Send the phase to its pool once GO and hand-off both stand. Same ask, same run: never two."""
     ready = check_ready(workspace, ask, work_pool, _now())
     if ready.waits_for is not None:
@@ -120,7 +120,7 @@ def dispatch(workspace: Workspace, ask: Ask, work_pool: str, hands_on: bool) -> 
         return ready.waits_for
     run: Any = run_deployment(
         PHASE,
-        parameters=ready.parameters | {"hands_on": hands_on},
+        parameters=ready.parameters | {"starts_lineage": starts_lineage},
         timeout=0,
         idempotency_key=f"phase-{ready.parameters['go_sha256']}",
         flow_run_name=f"{ask.phase}-{ask.thinking_budget_tokens}",

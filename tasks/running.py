@@ -27,8 +27,8 @@ __all__ = [
     "check_inputs",
     "commit",
     "generate",
-    "hand_on",
     "show_receipt",
+    "start_lineage",
     "write_preflight",
 ]
 
@@ -57,34 +57,36 @@ def _update(card: object, percent: float, text: str) -> bool:
 
 
 @task(cache_policy=NO_CACHE, persist_result=False)
-def authorise(site: run.Site, go_sha256: str) -> run.Approved:
+def authorise(held: run.HeldPhase, go_sha256: str) -> run.Approved:
     """Ladder, GO and hand-off, from disk."""
-    return run.authorise(site, go_sha256)
+    return run.authorise(held, go_sha256)
 
 
 @task(cache_policy=NO_CACHE, persist_result=False)
-def check_inputs(site: run.Site) -> ArmPrompts:
+def check_inputs(held: run.HeldPhase) -> ArmPrompts:
     """Frozen prompts, model and disk space, before any engine."""
-    return run.check_inputs(site)
+    return run.check_inputs(held)
 
 
 @task(cache_policy=NO_CACHE, persist_result=False)
-def build(site: run.Site, engine: EngineProcess, prompts: ArmPrompts) -> run.Built:
+def build(held: run.HeldPhase, engine: EngineProcess, prompts: ArmPrompts) -> run.Built:
     """The live engine's facts and every gate."""
-    return run.build(site, engine, prompts)
+    return run.build(held, engine, prompts)
 
 
 @task(cache_policy=NO_CACHE, persist_result=False)
-def write_preflight(site: run.Site, approved: run.Approved, built: run.Built, prompts: ArmPrompts) -> None:
+def write_preflight(
+    held: run.HeldPhase, approved: run.Approved, built: run.Built, prompts: ArmPrompts
+) -> None:
     """Uses the GO up."""
-    run.write_preflight(site, approved, built, prompts)
+    run.write_preflight(held, approved, built, prompts)
 
 
 @task(cache_policy=NO_CACHE, persist_result=False)
-def generate(site: run.Site, engine: EngineProcess, built: run.Built) -> GenerationResult:
+def generate(held: run.HeldPhase, engine: EngineProcess, built: run.Built) -> GenerationResult:
     """Sampling, with a progress card that moves."""
     card: Any = create_progress_artifact(
-        0.0, key=f"live-{site.key.phase}-{site.key.thinking_budget_tokens}", description="generation starts"
+        0.0, key=f"live-{held.key.phase}-{held.key.thinking_budget_tokens}", description="generation starts"
     )
     next_s = 0.0
 
@@ -94,15 +96,15 @@ def generate(site: run.Site, engine: EngineProcess, built: run.Built) -> Generat
             reached = _update(card, line.percent, line.text)
             next_s = time.monotonic() + (LIVE_INTERVAL_S if reached else SERVER_AWAY_S)
 
-    result = run.generate(site, engine, built, show)
+    result = run.generate(held, engine, built, show)
     _update(card, 100.0, f"{result.rows} samples written")
     return result
 
 
 @task(cache_policy=NO_CACHE, persist_result=False)
-def commit(site: run.Site, result: GenerationResult) -> Receipt:
+def commit(held: run.HeldPhase, result: GenerationResult) -> Receipt:
     """Samples, engine metadata, receipt, catalog."""
-    return run.commit(site, result)
+    return run.commit(held, result)
 
 
 @task(cache_policy=NO_CACHE, persist_result=False)
@@ -125,7 +127,7 @@ def show_receipt(receipt: Receipt) -> None:
 
 
 @task(cache_policy=NO_CACHE, persist_result=False)
-def hand_on(workspace: Workspace, receipt: Receipt) -> None:
+def start_lineage(workspace: Workspace, receipt: Receipt) -> None:
     """Start the lineage of this receipt, once. A receipt stands without it, so a failure is only logged."""
     started = _tell(
         lambda: run_deployment(

@@ -90,7 +90,7 @@ class Workspace:
         python = self.environment.get(ENGINE_PYTHON) or str(self.folder / ".venv-vllm" / "bin" / "python")
         return engine_command(Path(python))
 
-    def stand_in(self) -> dict[str, str]:
+    def engine_override(self) -> dict[str, str]:
         """The command in place of the real engine, for the record; it would not say so itself."""
         command = self.environment.get(ENGINE_COMMAND)
         return {ENGINE_COMMAND: command} if command else {}

@@ -196,7 +196,7 @@ class PrefectServer:
             "phase": phase,
             "budget": budget,
             "requester": OWNER,
-            "hands_on": False,
+            "starts_lineage": False,
         }
         return create_run(self.api, "launch/launch", parameters | more)
 
@@ -254,7 +254,7 @@ class PrefectServer:
         )
         decide(workspace, ask, filled(ask), datetime.now(UTC))
         ready = check_ready(workspace, ask, GPU_POOL, datetime.now(UTC))
-        return create_run(self.api, "phase/phase", {**ready.parameters, "hands_on": False})
+        return create_run(self.api, "phase/phase", {**ready.parameters, "starts_lineage": False})
 
     def settle(self) -> None:
         """Leave nothing for the next test: no open run, no taken device, no engine."""

@@ -1,14 +1,14 @@
 """One GO, one engine, one phase, one receipt: the steps, each callable by itself, in their only order.
 
-    with hold(...) as site:                       the root is ours
-        done = finished(site)                     a valid receipt is never redone
-        approved = authorise(site, go_sha256)     ladder, GO, hand-off, from disk
-        prompts = check_inputs(site)              before any engine starts
-        with start_engine(site, prompts) as engine:
-            built = build(site, engine, prompts)  facts, every live gate
-            write_preflight(site, approved, built, prompts)   from here on the GO is used
-            result = generate(site, engine, built, on_live)
-        receipt = commit(site, result)
+    with hold_phase(...) as held:                 the root's lock is taken
+        done = existing_receipt(held)             a valid receipt is never redone
+        approved = authorise(held, go_sha256)     ladder, GO, hand-off, from disk
+        prompts = check_inputs(held)              before any engine starts
+        with start_engine(held, prompts) as engine:
+            built = build(held, engine, prompts)  facts, every live gate
+            write_preflight(held, approved, built, prompts)   from here on the GO is used
+            result = generate(held, engine, built, on_live)
+        receipt = commit(held, result)
 
 Knows no Prefect and no vLLM. A failure before the preflight leaves nothing; after it, preflight-only.
 """
@@ -54,15 +54,15 @@ from fitladder.workspace import Workspace
 __all__ = [
     "Approved",
     "Built",
-    "Site",
-    "adopt",
+    "HeldPhase",
+    "adopt_approvals",
     "authorise",
     "build",
     "check_inputs",
     "commit",
-    "finished",
+    "existing_receipt",
     "generate",
-    "hold",
+    "hold_phase",
     "start_engine",
     "write_preflight",
 ]
@@ -72,13 +72,13 @@ FREE_BYTES_A_TOKEN = 64  # ids, their copies while a bundle is written, and slac
 
 
 @dataclass(frozen=True)
-class Site:
+class HeldPhase:
     """A held root with what the disk said when it was taken."""
 
     workspace: Workspace
     key: BundleKey
     work_pool: str
-    held: HeldRoot
+    held_root: HeldRoot
     catalog: Catalog
     evidence: Evidence
     scratch: Path
@@ -106,55 +106,61 @@ class Built:
     gates: tuple[GateRecord, ...]
 
 
-def adopt(workspace: Workspace, experiment_id: str, approvals: str) -> None:
+def adopt_approvals(workspace: Workspace, experiment_id: str, approvals: str) -> None:
     """Take over the approval chain that came with a dispatched run. Raises GoRefused on a fork."""
     if approvals:
         adopt_chain(chain_path(workspace.approvals, experiment_id), experiment_id, approvals.encode())
 
 
 @contextlib.contextmanager
-def hold(
+def hold_phase(
     workspace: Workspace, key: BundleKey, work_pool: str, *, flow_run_id: str | None = None
-) -> Iterator[Site]:
+) -> Iterator[HeldPhase]:
     """Hold the experiment's root, reconcile its catalog, and look around. Raises RootBusy, BundleError."""
     evidence = load_evidence(workspace, key.experiment_id)
-    with hold_root(evidence.root, key.experiment_id, f"phase {key}", flow_run_id=flow_run_id) as held:
-        catalog = reconcile(held)
+    with hold_root(evidence.root, key.experiment_id, f"phase {key}", flow_run_id=flow_run_id) as held_root:
+        catalog = reconcile(held_root)
         scratch = new_scratch(workspace.scratch, key, flow_run_id=flow_run_id)
-        yield Site(
-            workspace, key, work_pool, held, catalog, load_evidence(workspace, key.experiment_id), scratch
+        yield HeldPhase(
+            workspace,
+            key,
+            work_pool,
+            held_root,
+            catalog,
+            load_evidence(workspace, key.experiment_id),
+            scratch,
         )
         shutil.rmtree(scratch)  # after a failure the engine's log and request stay until a next phase begins
 
 
-def finished(site: Site) -> Receipt | None:
+def existing_receipt(held: HeldPhase) -> Receipt | None:
     """The receipt of this phase where a valid one stands; such a phase is never run again."""
-    return site.evidence.receipt(site.key)
+    return held.evidence.receipt(held.key)
 
 
-def authorise(site: Site, go_sha256: str) -> Approved:
+def authorise(held: HeldPhase, go_sha256: str) -> Approved:
     """Ladder, GO, hand-off and binding, all from disk, right before the engine. Raises what says no."""
-    entries = load_chain(chain_path(site.workspace.approvals, site.key.experiment_id), site.key.experiment_id)
+    entries = load_chain(chain_path(held.workspace.approvals, held.key.experiment_id), held.key.experiment_id)
     go, entry = find_go(entries, go_sha256)
-    site.evidence.check_open(site.key, resume=go.resumes_sha256 is not None)
-    here = situation(site.workspace, site.evidence, site.key, datetime.now(UTC))
+    held.evidence.check_open(held.key, resume=go.resumes_sha256 is not None)
+    here = situation(held.workspace, held.evidence, held.key, datetime.now(UTC))
     identity = check_usable(go, entry.signature, here)
-    uses = load_uses(site.uses, site.key.experiment_id)
-    check_unused(uses, go.sha256, site.held.root_id)
-    check_begun(uses, {entry.files[PREFLIGHT].sha256 for entry in site.catalog.entries})
-    check_handed_over(entries, go, site.work_pool, here)
+    uses = load_uses(held.uses, held.key.experiment_id)
+    check_unused(uses, go.sha256, held.held_root.root_id)
+    check_begun(uses, {entry.files[PREFLIGHT].sha256 for entry in held.catalog.entries})
+    check_handed_over(entries, go, held.work_pool, here)
     return Approved(go, identity)
 
 
-def check_inputs(site: Site) -> ArmPrompts:
+def check_inputs(held: HeldPhase) -> ArmPrompts:
     """Frozen prompts, registered model, disk space; nothing is built yet. Raises InputRefused and kin."""
-    experiment = site.evidence.experiment
-    rung = experiment.rung(site.key.thinking_budget_tokens)
-    prompts = load_prompts(site.workspace, experiment, site.key.phase)
-    check_model(site.workspace, experiment)
-    rows = experiment.records_per_arm * experiment.k(site.key.phase)
+    experiment = held.evidence.experiment
+    rung = experiment.rung(held.key.thinking_budget_tokens)
+    prompts = load_prompts(held.workspace, experiment, held.key.phase)
+    check_model(held.workspace, experiment)
+    rows = experiment.records_per_arm * experiment.k(held.key.phase)
     need = rows * rung.thinking_budget_tokens * FREE_BYTES_A_TOKEN + (64 << 20)
-    for folder in (site.evidence.root, site.scratch):
+    for folder in (held.evidence.root, held.scratch):
         free = shutil.disk_usage(folder).free
         if free < need:
             raise EnvironmentNotReady(
@@ -167,63 +173,65 @@ def check_inputs(site: Site) -> ArmPrompts:
 
 
 @contextlib.contextmanager
-def start_engine(site: Site, prompts: ArmPrompts) -> Iterator[EngineProcess]:
+def start_engine(held: HeldPhase, prompts: ArmPrompts) -> Iterator[EngineProcess]:
     """An engine process that does not outlive the `with` block, whatever ends it.
 
     Raises RootBusy, naming the holder, where another engine of this host is on the device.
     """
-    experiment = site.evidence.experiment
+    experiment = held.evidence.experiment
     request = build_request(
         experiment,
-        experiment.rung(site.key.thinking_budget_tokens),
-        site.key.phase,
+        experiment.rung(held.key.thinking_budget_tokens),
+        held.key.phase,
         prompts=prompts.token_ids,
-        model=check_model(site.workspace, experiment),
-        samples_path=site.scratch / "samples.parquet",
-        engine_lock_path=site.workspace.engine_lockfile(experiment.engine),
+        model=check_model(held.workspace, experiment),
+        samples_path=held.scratch / "samples.parquet",
+        engine_lock_path=held.workspace.engine_lock(experiment.engine),
     )
-    run_id = site.held.lock.holder.flow_run_id
+    run_id = held.held_root.lock.holder.flow_run_id
     with (
-        hold_lock(site.workspace.device_lock, f"engine of {site.key}", flow_run_id=run_id),
+        hold_lock(held.workspace.device_lock, f"engine of {held.key}", flow_run_id=run_id),
         EngineProcess.start(
             request,
-            command=site.workspace.engine_command(),
-            log_path=site.scratch / "engine.log",
-            inherited=site.workspace.environment,
+            command=held.workspace.engine_command(),
+            log_path=held.scratch / "engine.log",
+            inherited=held.workspace.environment,
         ) as engine,
     ):
         yield engine
 
 
-def build(site: Site, engine: EngineProcess, prompts: ArmPrompts) -> Built:
+def build(held: HeldPhase, engine: EngineProcess, prompts: ArmPrompts) -> Built:
     """Wait for the engine's facts and run every live gate on them. Raises EngineFailed, GateRefused."""
-    experiment = site.evidence.experiment
+    experiment = held.evidence.experiment
     facts, reported = engine.wait_facts(BUILD_DEADLINE_S)
-    runtime = reported.model_copy(update={"environment": reported.environment | site.workspace.stand_in()})
+    runtime = reported.model_copy(
+        update={"environment": reported.environment | held.workspace.engine_override()}
+    )
     gates = run_gates(
         experiment,
-        experiment.rung(site.key.thinking_budget_tokens),
-        site.key.phase,
+        experiment.rung(held.key.thinking_budget_tokens),
+        held.key.phase,
         facts,
         prompts.rendered,
         frozen=prompts.frozen,
     )
-    site.evidence.check_same_runtime(site.key, facts, runtime)
+    held.evidence.check_same_runtime(held.key, facts, runtime)
     return Built(facts, runtime, gates)
 
 
-def write_preflight(site: Site, approved: Approved, built: Built, prompts: ArmPrompts) -> Preflight:
+def write_preflight(held: HeldPhase, approved: Approved, built: Built, prompts: ArmPrompts) -> Preflight:
     """Write the preflight, which uses the GO up. Checks the GO once more: building took time."""
-    evidence, key = site.evidence, site.key
+    evidence, key = held.evidence, held.key
     experiment = evidence.experiment
-    authorise(site, approved.go.sha256)
+    authorise(held, approved.go.sha256)
     k = experiment.k(key.phase)
     run_seed = experiment.sampling.run_seed
     preflight = Preflight(
         schema_version=1,
         key=key,
-        sequence=site.catalog.next_sequence,
-        root_id=site.held.root_id,
+        sequence=held.catalog.next_sequence,
+        root_id=held.held_root.root_id,
         binding=evidence.binding,
         go_sha256=approved.go.sha256,
         go_identity=approved.identity,
@@ -250,21 +258,21 @@ def write_preflight(site: Site, approved: Approved, built: Built, prompts: ArmPr
         gates=tuple(gate.model_dump(mode="json") for gate in built.gates),
         noted_at_s=int(time.time()),
     )
-    record_use(site.uses, key, go_sha256=preflight.go_sha256, root_id=preflight.root_id)
-    begun = write_preflight_file(site.held, preflight).entries[-1].files[PREFLIGHT].sha256
+    record_use(held.uses, key, go_sha256=preflight.go_sha256, root_id=preflight.root_id)
+    begun = write_preflight_file(held.held_root, preflight).entries[-1].files[PREFLIGHT].sha256
     record_begun(
-        site.uses, key, go_sha256=preflight.go_sha256, root_id=preflight.root_id, preflight_sha256=begun
+        held.uses, key, go_sha256=preflight.go_sha256, root_id=preflight.root_id, preflight_sha256=begun
     )
     return preflight
 
 
 def generate(
-    site: Site, engine: EngineProcess, built: Built, on_live: Callable[[LiveLine], None]
+    held: HeldPhase, engine: EngineProcess, built: Built, on_live: Callable[[LiveLine], None]
 ) -> GenerationResult:
     """Say generate and watch. Raises EngineFailed; then the phase stays preflight-only."""
-    experiment = site.evidence.experiment
-    rung = experiment.rung(site.key.thinking_budget_tokens)
-    limit = experiment.records_per_arm * experiment.k(site.key.phase) * rung.thinking_budget_tokens
+    experiment = held.evidence.experiment
+    rung = experiment.rung(held.key.thinking_budget_tokens)
+    limit = experiment.records_per_arm * experiment.k(held.key.phase) * rung.thinking_budget_tokens
     stage1_tokens = 0
 
     def show(stage: int, progress: Progress) -> None:
@@ -278,18 +286,18 @@ def generate(
     return engine.generate(show, float(rung.deadline_s))
 
 
-def commit(site: Site, result: GenerationResult) -> Receipt:
+def commit(held: HeldPhase, result: GenerationResult) -> Receipt:
     """Samples, engine metadata, receipt, catalog; the receipt last. Raises BundleError, EngineFailed."""
-    log = site.scratch / "engine.log"
+    log = held.scratch / "engine.log"
     engine = EngineMeta(
         schema_version=1,
-        key=site.key,
+        key=held.key,
         log_sha256=sha256_file(log),
         log_bytes=log.stat().st_size,
         **result.metadata.model_dump(),
     )
     told, now_s = result.samples_sha256, int(time.time())
     bundle = commit_bundle(
-        site.held, site.key, result.samples_path, engine, samples_sha256=told, noted_at_s=now_s
+        held.held_root, held.key, result.samples_path, engine, samples_sha256=told, noted_at_s=now_s
     )
     return bundle.receipt

@@ -319,10 +319,17 @@ def test_two_gos_of_one_phase_begin_it_once(made: ScriptedCheckout) -> None:
     again = ask_for(workspace, PROBE, "ask-2", again=True)
     other = decide(workspace, again, filled(again), now()).parsed().sha256
     assert lost != other
-    with run.hold(workspace, PROBE, "gpu"), pytest.raises(RootBusy), run.hold(workspace, PROBE, "gpu"):
+    with (
+        run.hold_phase(workspace, PROBE, "gpu"),
+        pytest.raises(RootBusy),
+        run.hold_phase(workspace, PROBE, "gpu"),
+    ):
         pass
     run_whole_phase(workspace, PROBE, other)
-    with run.hold(workspace, PROBE, "gpu") as site, pytest.raises(LadderRefused, match="is not authorised"):
-        run.authorise(site, lost)
+    with (
+        run.hold_phase(workspace, PROBE, "gpu") as held,
+        pytest.raises(LadderRefused, match="is not authorised"),
+    ):
+        run.authorise(held, lost)
     assert run_whole_phase(workspace, PROBE, lost).go_sha256 == other  # the receipt that stands
     assert made.generated() == ["probe@64"]

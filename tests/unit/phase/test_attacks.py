@@ -212,13 +212,13 @@ def test_two_processes_of_one_flow_run_make_one_generation(tmp_path: Path) -> No
     """The id of a flow run opens nothing: the second process with the same one finds the root held."""
     made = make_scripted_checkout(tmp_path / "checkout")
     go = approve(made.workspace(), PROBE)
-    with run.hold(made.workspace(), PROBE, "gpu", flow_run_id="run-1") as site:
+    with run.hold_phase(made.workspace(), PROBE, "gpu", flow_run_id="run-1") as held:
         code = (
             "import sys; sys.path.insert(0, sys.argv[1]); from pathlib import Path\n"
-            "from support.approvals import key_of\nfrom support.checkout import ScriptedCheckout\n"
-            "from fitladder.phase import run\n"
+            "from support.checkout import ScriptedCheckout, key_of\nfrom fitladder.phase import run\n"
             "made = ScriptedCheckout(Path(sys.argv[2]))\n"
-            "with run.hold(made.workspace(), key_of('probe', 64), 'gpu', flow_run_id='run-1'):\n    pass\n"
+            "with run.hold_phase(made.workspace(), key_of('probe', 64), 'gpu', flow_run_id='run-1'):\n"
+            "    pass\n"
         )
         tests = str(Path(__file__).parents[2])
         second = subprocess.run(
@@ -231,6 +231,6 @@ def test_two_processes_of_one_flow_run_make_one_generation(tmp_path: Path) -> No
         assert second.returncode != 0
         assert "RootBusy" in second.stderr
         assert "run-1" in second.stderr
-        assert site.evidence.begun == ()
+        assert held.evidence.begun == ()
     assert run_whole_phase(made.workspace(), PROBE, go).rows == 4
     assert made.generated() == ["probe@64"]
