@@ -1,14 +1,17 @@
-"""What does the disk prove about an experiment, right now? Every receipt re-verified, every audit recomputed.
+"""Evidence of an experiment: its registration and its verified root, with every audit recomputed.
 
-Nothing is cached and nothing is taken from Prefect or from an audit file: whoever asks gets the same answer
-from the same bytes. It writes nothing.
+Loaded at a border (a GO is asked for or answered, the root was locked for an engine) and passed on from
+there; what takes `Evidence` verifies nothing again. Nothing is taken from Prefect or from an audit file, and
+nothing is kept from one step to the next.
 """
 
+import functools
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from fitladder.errors import RootRefused
 from fitladder.evidence.audit_bundle import audit_bundle
 from fitladder.evidence.outcomes import outcomes
 from fitladder.ladder.authorise import NextPhase, check_authorised, next_phase
@@ -25,12 +28,22 @@ from fitladder.records.receipt import Receipt
 from fitladder.records.registry import Registry
 from fitladder.registry.binding import bind, check_whole
 from fitladder.registry.load import load_registry
+from fitladder.store.claim import HeldRoot
 from fitladder.store.root import resolve_root
 from fitladder.store.verify_bundle import VerifiedBundle, VerifiedPreflight
-from fitladder.store.verify_root import inspect_root
+from fitladder.store.verify_root import VerifiedRoot, inspect_root
+from fitladder.store.write_bundle import reconciled_root
 from fitladder.workspace import Workspace
 
-__all__ = ["Evidence", "check_one_binding", "load_evidence"]
+__all__ = [
+    "Evidence",
+    "check_one_binding",
+    "evidence_of",
+    "evidence_once",
+    "load_evidence",
+    "load_held_evidence",
+    "registered_root",
+]
 
 
 @dataclass(frozen=True)
@@ -102,15 +115,65 @@ def check_one_binding(binding: Binding, begun: Iterable[Preflight]) -> None:
         check_whole(preflight.binding, binding, where=f"{key.phase}@{key.thinking_budget_tokens}")
 
 
+def registered_root(workspace: Workspace, experiment_id: str) -> Path:
+    """The artifact root that registry and environment name; nothing in it is read.
+
+    Raises RegistrationError, and RootRefused naming path and reason.
+    """
+    registry = load_registry(workspace.params)
+    return _root_of(workspace, registry, experiment_id)
+
+
 def load_evidence(workspace: Workspace, experiment_id: str) -> Evidence:
-    """Read everything; a root that nobody claimed yet holds nothing. Raises at the first bad byte."""
+    """Read and verify everything; a root that nobody claimed yet holds nothing.
+
+    Raises RegistrationError, RootRefused, BindingChanged and the kinds of BundleError at the first bad byte.
+    """
     registry = load_registry(workspace.params)
     experiment = registry.experiment(experiment_id)
     binding = bind(experiment)
-    root = resolve_root(experiment, workspace.environment, others=registry.experiments.values())
+    root = _root_of(workspace, registry, experiment_id)
     if not os.path.lexists(root / OWNER):
         return Evidence(registry, experiment, binding, root, (), (), (), ())
-    found = inspect_root(root, experiment_id, binding)
+    return evidence_of(registry, binding, inspect_root(root, experiment_id, binding))
+
+
+def evidence_once(workspace: Workspace, experiment_id: str) -> Callable[[], Evidence]:
+    """A loader for one step of a process: its first call is `load_evidence`, later ones give that value.
+
+    A call that raised is made again.
+    """
+    return functools.cache(functools.partial(load_evidence, workspace, experiment_id))
+
+
+def load_held_evidence(workspace: Workspace, held: HeldRoot) -> tuple[Evidence, VerifiedRoot]:
+    """Registry and root, both read again under the root's lock, in one pass over the root.
+
+    The catalog is reconciled first, so that `VerifiedRoot.catalog` is the one on disk. Raises as
+    `load_evidence`, and RootRefused where params.yaml names another root than the one that is held.
+    """
+    registry = load_registry(workspace.params)
+    binding = bind(registry.experiment(held.experiment_id))
+    root = _root_of(workspace, registry, held.experiment_id)
+    if root != held.path:
+        raise RootRefused(f"the root of {held.experiment_id} moved meanwhile", got=root, need=held.path)
+    found = reconciled_root(held, binding)
+    return evidence_of(registry, binding, found), found
+
+
+def evidence_of(registry: Registry, binding: Binding, found: VerifiedRoot) -> Evidence:
+    """Evidence of a root, or of its copy, that was verified under `binding`: each bundle is audited once.
+
+    Raises BundleError on rows that are not their bundle's, LadderRefused where the ladder does not add up.
+    """
+    experiment = registry.experiment(binding.experiment_id)
     audits = tuple(audit_bundle(bundle, experiment) for bundle in found.bundles)
     history = outcomes(found, audits, experiment)
-    return Evidence(registry, experiment, binding, root, found.bundles, found.preflights, audits, history)
+    return Evidence(
+        registry, experiment, binding, found.root, found.bundles, found.preflights, audits, history
+    )
+
+
+def _root_of(workspace: Workspace, registry: Registry, experiment_id: str) -> Path:
+    experiment = registry.experiment(experiment_id)
+    return resolve_root(experiment, workspace.environment, others=registry.experiments.values())

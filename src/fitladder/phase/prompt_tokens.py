@@ -1,4 +1,4 @@
-"""Which token ids does the engine get for this arm, and are they exactly the frozen ones?
+"""The engine's inputs: token ids of one arm, checked against the frozen manifest, and the model folder.
 
 Reads registered inputs and the registered tokenizer; refuses before any engine is built.
 """
@@ -18,7 +18,7 @@ from fitladder.records.experiment import ARM_OF_PHASE, Experiment, InputName, Ph
 from fitladder.registry.inputs import load_input
 from fitladder.workspace import Workspace
 
-__all__ = ["ArmPrompts", "check_model", "load_prompts"]
+__all__ = ["ArmPrompts", "check_model", "check_model_folder", "load_prompts"]
 
 RECORDS_OF_ARM: dict[str, InputName] = {
     "base": "records_base",
@@ -35,17 +35,30 @@ class ArmPrompts:
     frozen: tuple[PromptFacts, ...]
 
 
+def check_model_folder(workspace: Workspace, experiment: Experiment) -> str:
+    """What vLLM would be told to load, its bytes not read: a local folder, or a hub name.
+
+    Raises EnvironmentNotReady where the registered folder is absent.
+    """
+    model = experiment.model
+    folder = workspace.model_folder(model)
+    if folder.is_dir():
+        return str(folder)
+    if model.folder_sha256 is None:
+        return model.name
+    raise EnvironmentNotReady(f"the model folder {folder} is absent", do="run `make setup`")
+
+
 def check_model(workspace: Workspace, experiment: Experiment) -> str:
     """What vLLM is told to load: a verified local folder, or a hub name at its registered commit.
 
     Raises InputRefused where the folder's bytes are not the registered ones, EnvironmentNotReady without one.
     """
+    named = check_model_folder(workspace, experiment)
     model = experiment.model
-    folder = workspace.model_folder(model)
     if model.folder_sha256 is None:
-        return str(folder) if folder.is_dir() else model.name
-    if not folder.is_dir():
-        raise EnvironmentNotReady(f"the model folder {folder} is absent", do="run `make setup`")
+        return named
+    folder = workspace.model_folder(model)
     found = tree_sha256(folder, error=InputRefused)
     if found != model.folder_sha256:
         raise InputRefused(
@@ -54,7 +67,7 @@ def check_model(workspace: Workspace, experiment: Experiment) -> str:
             need=model.folder_sha256,
             do="remove it and run `make setup`",
         )
-    return str(folder)
+    return named
 
 
 def _tokenizer(workspace: Workspace, experiment: Experiment) -> PromptTokenizer:

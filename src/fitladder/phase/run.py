@@ -1,16 +1,18 @@
-"""One GO, one engine, one phase, one receipt: the steps, each callable by itself, in their only order.
+"""The steps of one phase, from the root's lock to its receipt, in their only order.
 
     with hold_phase(...) as held:                 the root's lock is taken
         done = existing_receipt(held)             a valid receipt is never redone
-        approved = authorise(held, go_sha256)     ladder, GO, hand-off, from disk
+        approved = authorise(held, go_sha256)     ladder, GO, hand-off, as read under the lock
         prompts = check_inputs(held)              before any engine starts
-        with start_engine(held, prompts) as engine:
+        with start_engine(held, prompts) as engine:   the model folder is hashed here
             built = build(held, engine, prompts)  facts, every live gate
             write_preflight(held, approved, built, prompts)   from here on the GO is used
             result = generate(held, engine, built, on_live)
         receipt = commit(held, result)
 
-Knows no Prefect and no vLLM. A failure before the preflight leaves nothing; after it, preflight-only.
+`hold_phase` reads registry and root again under the lock, in one pass; the steps take that evidence and
+verify no bundle again. Knows no Prefect and no vLLM. A failure before the preflight leaves nothing; after it,
+preflight-only.
 """
 
 import contextlib
@@ -19,25 +21,21 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 
 from fitladder.approval.chain import adopt_chain, chain_path, load_chain
 from fitladder.approval.check import Identity, check_handed_over, check_usable, find_go
-from fitladder.approval.uses import check_begun, check_unused, load_uses, record_begun, record_use, uses_path
+from fitladder.approval.uses import check_begun, check_unused, load_uses, record_begun, record_use
 from fitladder.canonical import sha256_file
 from fitladder.engine.parent.llm_arguments import build_request
 from fitladder.engine.parent.process import EngineProcess, GenerationResult
 from fitladder.errors import EnvironmentNotReady
-from fitladder.evidence.load import Evidence, load_evidence
 from fitladder.files.lock import hold_lock
 from fitladder.gates.all_gates import GateRecord, run_gates
 from fitladder.phase.ask import situation
+from fitladder.phase.held_phase import HeldPhase, hold_phase
 from fitladder.phase.progress_line import LiveLine, live_line
-from fitladder.phase.prompt_tokens import ArmPrompts, check_model, load_prompts
-from fitladder.phase.scratch import new_scratch
+from fitladder.phase.prompt_tokens import ArmPrompts, check_model, check_model_folder, load_prompts
 from fitladder.records.approval import Go
-from fitladder.records.bundle_key import BundleKey
-from fitladder.records.catalog import Catalog
 from fitladder.records.engine_facts import EngineFacts, RuntimeFacts
 from fitladder.records.layout import PREFLIGHT
 from fitladder.records.preflight import EngineMeta, Preflight, PromptRecord
@@ -46,8 +44,7 @@ from fitladder.records.record_ids import seeds_sha256
 from fitladder.sampling.engine_protocol import Progress
 from fitladder.sampling.parameters import sampling_parameters
 from fitladder.sampling.seeds import stage1_seed
-from fitladder.store.held_root import HeldRoot, hold_root
-from fitladder.store.write_bundle import commit_bundle, reconcile
+from fitladder.store.write_bundle import commit_bundle
 from fitladder.store.write_bundle import write_preflight as write_preflight_file
 from fitladder.workspace import Workspace
 
@@ -72,24 +69,6 @@ FREE_BYTES_A_TOKEN = 64  # ids, their copies while a bundle is written, and slac
 
 
 @dataclass(frozen=True)
-class HeldPhase:
-    """A held root with what the disk said when it was taken."""
-
-    workspace: Workspace
-    key: BundleKey
-    work_pool: str
-    held_root: HeldRoot
-    catalog: Catalog
-    evidence: Evidence
-    scratch: Path
-
-    @property
-    def uses(self) -> Path:
-        """Record of the GOs that were used here."""
-        return uses_path(self.workspace.approvals, self.key.experiment_id)
-
-
-@dataclass(frozen=True)
 class Approved:
     """A GO that may be used for this phase, now."""
 
@@ -107,30 +86,12 @@ class Built:
 
 
 def adopt_approvals(workspace: Workspace, experiment_id: str, approvals: str) -> None:
-    """Take over the approval chain that came with a dispatched run. Raises GoRefused on a fork."""
+    """Take over the approval chain that came with a dispatched run. Raises GoRefused on a fork.
+
+    `approvals`: the lines of the launch host's chain, or nothing where both hosts share a checkout.
+    """
     if approvals:
         adopt_chain(chain_path(workspace.approvals, experiment_id), experiment_id, approvals.encode())
-
-
-@contextlib.contextmanager
-def hold_phase(
-    workspace: Workspace, key: BundleKey, work_pool: str, *, flow_run_id: str | None = None
-) -> Iterator[HeldPhase]:
-    """Hold the experiment's root, reconcile its catalog, and look around. Raises RootBusy, BundleError."""
-    evidence = load_evidence(workspace, key.experiment_id)
-    with hold_root(evidence.root, key.experiment_id, f"phase {key}", flow_run_id=flow_run_id) as held_root:
-        catalog = reconcile(held_root)
-        scratch = new_scratch(workspace.scratch, key, flow_run_id=flow_run_id)
-        yield HeldPhase(
-            workspace,
-            key,
-            work_pool,
-            held_root,
-            catalog,
-            load_evidence(workspace, key.experiment_id),
-            scratch,
-        )
-        shutil.rmtree(scratch)  # after a failure the engine's log and request stay until a next phase begins
 
 
 def existing_receipt(held: HeldPhase) -> Receipt | None:
@@ -139,7 +100,11 @@ def existing_receipt(held: HeldPhase) -> Receipt | None:
 
 
 def authorise(held: HeldPhase, go_sha256: str) -> Approved:
-    """Ladder, GO, hand-off and binding, all from disk, right before the engine. Raises what says no."""
+    """Check ladder, GO, hand-off and binding right before the engine.
+
+    Approvals and uses are read now; registry, binding and root are those that were read under the lock.
+    Raises LadderRefused, BindingChanged, GoRefused.
+    """
     entries = load_chain(chain_path(held.workspace.approvals, held.key.experiment_id), held.key.experiment_id)
     go, entry = find_go(entries, go_sha256)
     held.evidence.check_open(held.key, resume=go.resumes_sha256 is not None)
@@ -147,17 +112,21 @@ def authorise(held: HeldPhase, go_sha256: str) -> Approved:
     identity = check_usable(go, entry.signature, here)
     uses = load_uses(held.uses, held.key.experiment_id)
     check_unused(uses, go.sha256, held.held_root.root_id)
-    check_begun(uses, {entry.files[PREFLIGHT].sha256 for entry in held.catalog.entries})
+    check_begun(uses, {entry.files[PREFLIGHT].sha256 for entry in held.verified.catalog.entries})
     check_handed_over(entries, go, held.work_pool, here)
     return Approved(go, identity)
 
 
 def check_inputs(held: HeldPhase) -> ArmPrompts:
-    """Frozen prompts, registered model, disk space; nothing is built yet. Raises InputRefused and kin."""
+    """Check frozen prompts, model folder and disk space; nothing is built yet.
+
+    The folder need only be there: `start_engine` hashes its bytes, once, after any wait for the device.
+    Raises InputRefused, EnvironmentNotReady.
+    """
     experiment = held.evidence.experiment
     rung = experiment.rung(held.key.thinking_budget_tokens)
     prompts = load_prompts(held.workspace, experiment, held.key.phase)
-    check_model(held.workspace, experiment)
+    check_model_folder(held.workspace, experiment)
     rows = experiment.records_per_arm * experiment.k(held.key.phase)
     need = rows * rung.thinking_budget_tokens * FREE_BYTES_A_TOKEN + (64 << 20)
     for folder in (held.evidence.root, held.scratch):
@@ -176,7 +145,8 @@ def check_inputs(held: HeldPhase) -> ArmPrompts:
 def start_engine(held: HeldPhase, prompts: ArmPrompts) -> Iterator[EngineProcess]:
     """An engine process that does not outlive the `with` block, whatever ends it.
 
-    Raises RootBusy, naming the holder, where another engine of this host is on the device.
+    Raises InputRefused where the model folder's bytes are not the registered ones, RootBusy, naming the
+    holder, where another engine of this host is on the device.
     """
     experiment = held.evidence.experiment
     request = build_request(
@@ -205,9 +175,8 @@ def build(held: HeldPhase, engine: EngineProcess, prompts: ArmPrompts) -> Built:
     """Wait for the engine's facts and run every live gate on them. Raises EngineFailed, GateRefused."""
     experiment = held.evidence.experiment
     facts, reported = engine.wait_facts(BUILD_DEADLINE_S)
-    runtime = reported.model_copy(
-        update={"environment": reported.environment | held.workspace.engine_override()}
-    )
+    environment = reported.environment | held.workspace.engine_override()
+    runtime = reported.model_copy(update={"environment": environment})
     gates = run_gates(
         experiment,
         experiment.rung(held.key.thinking_budget_tokens),
@@ -221,7 +190,10 @@ def build(held: HeldPhase, engine: EngineProcess, prompts: ArmPrompts) -> Built:
 
 
 def write_preflight(held: HeldPhase, approved: Approved, built: Built, prompts: ArmPrompts) -> Preflight:
-    """Write the preflight, which uses the GO up. Checks the GO once more: building took time."""
+    """Write the preflight, which uses the GO up. Checks the GO once more: building took time.
+
+    Raises what `authorise` raises, and BundleError where the catalog moved under the lock.
+    """
     evidence, key = held.evidence, held.key
     experiment = evidence.experiment
     authorise(held, approved.go.sha256)
@@ -230,7 +202,7 @@ def write_preflight(held: HeldPhase, approved: Approved, built: Built, prompts: 
     preflight = Preflight(
         schema_version=1,
         key=key,
-        sequence=held.catalog.next_sequence,
+        sequence=held.verified.catalog.next_sequence,
         root_id=held.held_root.root_id,
         binding=evidence.binding,
         go_sha256=approved.go.sha256,
@@ -259,7 +231,8 @@ def write_preflight(held: HeldPhase, approved: Approved, built: Built, prompts: 
         noted_at_s=int(time.time()),
     )
     record_use(held.uses, key, go_sha256=preflight.go_sha256, root_id=preflight.root_id)
-    begun = write_preflight_file(held.held_root, preflight).entries[-1].files[PREFLIGHT].sha256
+    catalog = write_preflight_file(held.held_root, preflight, held.verified)
+    begun = catalog.entries[-1].files[PREFLIGHT].sha256
     record_begun(
         held.uses, key, go_sha256=preflight.go_sha256, root_id=preflight.root_id, preflight_sha256=begun
     )
@@ -269,7 +242,10 @@ def write_preflight(held: HeldPhase, approved: Approved, built: Built, prompts: 
 def generate(
     held: HeldPhase, engine: EngineProcess, built: Built, on_live: Callable[[LiveLine], None]
 ) -> GenerationResult:
-    """Say generate and watch. Raises EngineFailed; then the phase stays preflight-only."""
+    """Let the engine generate, and watch. `on_live` gets a line for people at every progress report.
+
+    Raises EngineFailed; then the phase stays preflight-only.
+    """
     experiment = held.evidence.experiment
     rung = experiment.rung(held.key.thinking_budget_tokens)
     limit = experiment.records_per_arm * experiment.k(held.key.phase) * rung.thinking_budget_tokens
@@ -294,7 +270,7 @@ def commit(held: HeldPhase, result: GenerationResult) -> Receipt:
         key=held.key,
         log_sha256=sha256_file(log),
         log_bytes=log.stat().st_size,
-        **result.metadata.model_dump(),
+        **dict(result.metadata),
     )
     told, now_s = result.samples_sha256, int(time.time())
     bundle = commit_bundle(
