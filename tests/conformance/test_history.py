@@ -243,7 +243,7 @@ def _replay(name: str, catalog_path: str) -> list[PhaseOutcome]:
             history.append(interrupted(key))
             continue
         path = next(path for one, two, path in AUDITS if (one, two) == (name, budget))
-        audit = _audit(name, budget, _published(path)).model_dump(mode="json")
+        audit = _audit(name, budget, _published(path))
         receipt = entry["receipt"]["sha256"]
         history.append(outcome_of(experiment, audit, receipt_sha256=receipt, preemptions=0))
     return history

@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import bundles as make
 
+from fitladder.canonical import canonical_sha256
 from fitladder.ladder.authorise import next_phase
-from fitladder.ladder.outcome import interrupted, outcome_of
+from fitladder.ladder.outcome import interrupted, judged_outcome
 from fitladder.ladder.select import select
 from fitladder.ladder.walk import walk
 from fitladder.records.experiment import PHASES, Experiment
@@ -21,7 +22,7 @@ def _audit(budget: int, phase: Any, unresolved: int, limited: int, loops: int) -
     samples = 6 * EXPERIMENT.k(phase)
     adequate = unresolved * 20 < samples and limited * 20 < samples and loops * 4 <= samples
     return {
-        "bundle": make.key(budget, phase).model_dump(mode="json"),
+        "bundle": make.key(budget, phase),
         "expected_samples": samples,
         "samples": samples,
         "unresolved_cap_contacts": unresolved,
@@ -32,7 +33,11 @@ def _audit(budget: int, phase: Any, unresolved: int, limited: int, loops: int) -
 
 
 def _outcome(audit: dict[str, Any]) -> PhaseOutcome:
-    return outcome_of(EXPERIMENT, audit, receipt_sha256="a" * 64, preemptions=0)
+    """Whatever else an audit says (text, correctness) is in its digest alone."""
+    said = {name: value for name, value in audit.items() if name != "bundle"}
+    counts = {name: value for name, value in said.items() if name not in ("decoded", "hidden_correct")}
+    digests = {"receipt_sha256": "a" * 64, "audit_sha256": canonical_sha256(said)}
+    return judged_outcome(EXPERIMENT, audit["bundle"], **counts, preemptions=0, **digests)
 
 
 @st.composite
@@ -59,7 +64,7 @@ def test_a_ladder_stands_where_a_naive_reader_puts_it(audits: list[dict[str, Any
     shuffled = random.sample(history, len(history))
     selected, rejected, due = None, [], None
     for budget in BUDGETS:
-        verdicts = [one["adequate"] for one in audits if one["bundle"]["thinking_budget_tokens"] == budget]
+        verdicts = [one["adequate"] for one in audits if one["bundle"].thinking_budget_tokens == budget]
         if not all(verdicts):
             rejected.append(budget)
         elif len(verdicts) == len(PHASES):

@@ -1,4 +1,4 @@
-"""What is the ladder told of verified bundles and their audits? One outcome a phase, as plain counts."""
+"""Outcomes of verified bundles and their audits for the ladder, one a phase."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ __all__ = ["outcomes"]
 def outcomes(
     found: VerifiedRoot, audits: Sequence[TerminationAudit], experiment: Experiment
 ) -> tuple[PhaseOutcome, ...]:
-    """The history of a ladder: one outcome a bundle (its audit beside it), one an interrupted phase.
+    """The history of a ladder: one outcome a bundle with its audit, one an interrupted phase.
 
     Raises LineageError where an audit is missing, and what `outcome_of` raises.
     """
@@ -31,7 +31,7 @@ def outcomes(
     complete = [
         outcome_of(
             experiment,
-            by_key[one.key].model_dump(mode="json"),
+            by_key[one.key],
             receipt_sha256=one.files[RECEIPT].sha256,
             preemptions=one.receipt.counters["preemptions"],
         )

@@ -1,25 +1,24 @@
-"""Where does every registered experiment stand, by what the disk proves?
+"""Status of a registered experiment by what the disk proves.
 
 The root is read where it is here, else the carried copy under data/bundles, else the registered history.
-What Prefect says is somebody else's column; it never decides.
+What Prefect says decides nothing here.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
+from fitladder.canonical import canonical_sha256
 from fitladder.errors import BindingChanged, RootRefused
-from fitladder.evidence.audit_bundle import audit_bundle
 from fitladder.evidence.checkout_bundles import load_bundles
-from fitladder.evidence.load import check_one_binding, load_evidence
-from fitladder.evidence.outcomes import outcomes
+from fitladder.evidence.load import check_one_binding, evidence_of, load_evidence
 from fitladder.ladder.authorise import NextPhase, next_phase
-from fitladder.ladder.outcome import interrupted, outcome_of
+from fitladder.ladder.outcome import interrupted, judged_outcome
 from fitladder.ladder.walk import walk
 from fitladder.records.binding import Binding
 from fitladder.records.bundle_key import BundleKey
 from fitladder.records.experiment import PHASES, Experiment
-from fitladder.records.history import load_history
+from fitladder.records.history import RecordedPhase, load_history
 from fitladder.records.outcome import PhaseOutcome
 from fitladder.records.preflight import Preflight
 from fitladder.records.registry import Registry
@@ -45,7 +44,7 @@ class PhaseStatus:
 
 @dataclass(frozen=True)
 class ExperimentStatus:
-    """Everything one row group of `fitladder status` says. `source`: where the proof was read."""
+    """What `fitladder status` says of one experiment. `source`: where the proof was read."""
 
     experiment: Experiment
     source: Literal["root", "data/bundles", "registered history", "nothing yet"]
@@ -67,16 +66,16 @@ class ExperimentStatus:
 
 
 def experiment_status(workspace: Workspace, registry: Registry, experiment_id: str) -> ExperimentStatus:
-    """Re-verify and re-audit what is here. Raises as verification does: a broken bundle has no status.
+    """Verify and audit what is here.
 
-    Raises RootRefused where the variable names a root that may not be used: another's, a link, relative.
-
-    Raises BindingChanged where the bundles are foreign to the protocol or generation code that is here.
+    Raises as verification does: a broken bundle has no status. RootRefused where the variable names a root
+    that may not be used (another's, a link, relative), BindingChanged where the bundles are foreign to the
+    protocol or generation code that is here.
     """
     experiment = registry.experiment(experiment_id)
     recorded = load_history(workspace.data, experiment_id)
     if recorded is not None:
-        history = [_recorded_outcome(experiment, phase.model_dump(mode="json")) for phase in recorded.phases]
+        history = [_recorded_outcome(experiment, phase) for phase in recorded.phases]
         return _status(experiment, "registered history", history, {})
     try:
         evidence = load_evidence(workspace, experiment_id)
@@ -91,10 +90,10 @@ def experiment_status(workspace: Workspace, registry: Registry, experiment_id: s
     found = load_bundles(workspace.data, experiment)
     if found is None:
         return _status(experiment, "nothing yet", (), {})
-    audits = tuple(audit_bundle(bundle, experiment) for bundle in found.bundles)
-    gos = _gos((*found.bundles, *found.preflights))
-    status = _status(experiment, "data/bundles", outcomes(found, audits, experiment), gos)
-    return replace(status, barred=_moved(bind(experiment), [one.preflight for one in found.links]))
+    carried = evidence_of(registry, bind(experiment), found)
+    gos = _gos((*carried.bundles, *carried.preflights))
+    status = _status(experiment, "data/bundles", carried.history, gos)
+    return replace(status, barred=_moved(carried.binding, carried.begun))
 
 
 def _moved(binding: Binding, begun: Sequence[Preflight]) -> str | None:
@@ -111,29 +110,34 @@ def _gos(begun: Sequence[VerifiedBundle | VerifiedPreflight]) -> dict[BundleKey,
     return {one.key: (one.preflight.go_sha256, one.preflight.attempt) for one in ordered}
 
 
-def _recorded_outcome(experiment: Experiment, phase: dict[str, Any]) -> PhaseOutcome:
+def _recorded_outcome(experiment: Experiment, phase: RecordedPhase) -> PhaseOutcome:
     """A registered phase as the ladder knows it: its recorded counts judged again, not its verdict."""
-    budget, name = phase["thinking_budget_tokens"], phase["phase"]
-    key = BundleKey(experiment_id=experiment.experiment_id, thinking_budget_tokens=budget, phase=name)
-    found = phase["termination"]
+    key = BundleKey(
+        experiment_id=experiment.experiment_id,
+        thinking_budget_tokens=phase.thinking_budget_tokens,
+        phase=phase.phase,
+    )
+    found = phase.termination
     if found is None:
         return interrupted(key)
-    limits, samples = experiment.thresholds, found["samples"]
-    audit = {
-        "bundle": key.model_dump(),
-        "samples": samples,
-        "expected_samples": phase["records"] * phase["k"],
-        "unresolved_cap_contacts": found["unresolved"],
-        "answer_limit_contacts": found["answer_limit_contacts"],
-        "periodic_loop_contacts": found["loops"],
-        "adequate": limits.are_kept(
-            unresolved=found["unresolved"],
-            answer_limit=found["answer_limit_contacts"],
-            loops=found["loops"],
-            samples=samples,
+    return judged_outcome(
+        experiment,
+        key,
+        expected_samples=phase.records * phase.k,
+        samples=found.samples,
+        unresolved_cap_contacts=found.unresolved,
+        answer_limit_contacts=found.answer_limit_contacts,
+        periodic_loop_contacts=found.loops,
+        adequate=experiment.thresholds.are_kept(
+            unresolved=found.unresolved,
+            answer_limit=found.answer_limit_contacts,
+            loops=found.loops,
+            samples=found.samples,
         ),
-    }
-    return outcome_of(experiment, audit, receipt_sha256=phase["files"]["receipt"]["sha256"], preemptions=0)
+        preemptions=0,
+        receipt_sha256=phase.files["receipt"].sha256,
+        audit_sha256=phase.audit_sha256 or canonical_sha256(found),
+    )
 
 
 def _status(

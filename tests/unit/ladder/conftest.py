@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from fitladder.canonical import sha256_bytes
-from fitladder.ladder.outcome import interrupted, outcome_of
+from fitladder.canonical import canonical_sha256, sha256_bytes
+from fitladder.ladder.outcome import interrupted, judged_outcome
 from fitladder.records.bundle_key import BundleKey
 from fitladder.records.engine_facts import EngineFacts, RuntimeFacts
 from fitladder.records.experiment import Experiment, Phase
@@ -33,11 +33,11 @@ def key(experiment: Experiment) -> Callable[[int, Phase], BundleKey]:
 
 @pytest.fixture(scope="session")
 def audit(key: Any) -> Callable[..., dict[str, Any]]:
-    """A termination audit's decisive part as plain data: adequate unless counts are given."""
+    """A termination audit's decisive part, by the names of its fields: adequate unless counts are given."""
 
     def build(budget: int, phase: Phase, adequate: bool = True, **changes: Any) -> dict[str, Any]:
         return {
-            "bundle": key(budget, phase).model_dump(mode="json"),
+            "bundle": key(budget, phase),
             "expected_samples": FULL[phase],
             "samples": FULL[phase],
             "unresolved_cap_contacts": 0 if adequate else FULL[phase],
@@ -51,11 +51,28 @@ def audit(key: Any) -> Callable[..., dict[str, Any]]:
 
 
 @pytest.fixture(scope="session")
-def done(experiment: Experiment, audit: Any) -> Callable[..., PhaseOutcome]:
+def judge(experiment: Experiment) -> Callable[..., PhaseOutcome]:
+    """`judged_outcome` of a decisive part as `audit` builds it."""
+
+    def outcome(found: dict[str, Any], receipt_sha256: str = "a" * 64, preemptions: int = 0) -> PhaseOutcome:
+        counts = {name: found[name] for name in found if name not in ("bundle", "warnings")}
+        return judged_outcome(
+            experiment,
+            found["bundle"],
+            **counts,
+            preemptions=preemptions,
+            receipt_sha256=receipt_sha256,
+            audit_sha256=canonical_sha256({**found, "bundle": str(found["bundle"])}),
+        )
+
+    return outcome
+
+
+@pytest.fixture(scope="session")
+def done(judge: Any, audit: Any) -> Callable[..., PhaseOutcome]:
     def build(budget: int, phase: Phase, adequate: bool = True, **changes: Any) -> PhaseOutcome:
-        plain = audit(budget, phase, adequate, **changes)
         receipt = sha256_bytes(f"{budget} {phase}".encode())
-        return outcome_of(experiment, plain, receipt_sha256=receipt, preemptions=0)
+        return judge(audit(budget, phase, adequate, **changes), receipt_sha256=receipt)
 
     return build
 

@@ -4,16 +4,21 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from support import bundle_factory as make
 
-from fitladder.canonical import canonical_bytes, parse_json, parse_model
-from fitladder.errors import LadderRefused
+from fitladder.canonical import canonical_bytes, canonical_sha256, parse_json, parse_model
+from fitladder.errors import LadderRefused, LineageError
+from fitladder.evidence.audit_bundle import audit_bundle
 from fitladder.ladder.outcome import outcome_of
 from fitladder.ladder.select import check_recomputed, finalise, select
+from fitladder.records.audit import TerminationAudit
 from fitladder.records.experiment import Experiment
 from fitladder.records.outcome import PhaseOutcome
 from fitladder.records.selection import Selection
+from fitladder.store.verify_root import verify_root
 
 PHASES = ("probe", "base", "designed")
+COUNTS = ("samples", "unresolved_cap_contacts", "answer_limit_contacts", "periodic_loop_contacts")
 
 
 @pytest.mark.parametrize(
@@ -29,13 +34,13 @@ PHASES = ("probe", "base", "designed")
         ({"samples": 0}, False),
     ],
 )
-def test_counts_decide_by_integers(experiment: Experiment, audit: Any, counts: Any, adequate: bool) -> None:
+def test_case_31_counts_decide_by_integers(judge: Any, audit: Any, counts: Any, adequate: bool) -> None:
     plain = audit(49_152, "probe", **{**counts, "adequate": adequate})
-    found = outcome_of(experiment, plain, receipt_sha256="a" * 64, preemptions=0)
+    found = judge(plain)
     assert found.adequate is adequate
     lying = {**plain, "adequate": not adequate}
     with pytest.raises(LadderRefused, match="contradicts its counts"):
-        outcome_of(experiment, lying, receipt_sha256="a" * 64, preemptions=0)
+        judge(lying)
 
 
 @pytest.mark.parametrize(
@@ -45,19 +50,40 @@ def test_counts_decide_by_integers(experiment: Experiment, audit: Any, counts: A
         ({"samples": 48.0}, "integers"),
         ({"samples": -1}, "integers"),
         ({"expected_samples": 47}, "need 48"),
-        ({"bundle": {}}, "without its counts"),
     ],
 )
-def test_audits_that_are_none(experiment: Experiment, audit: Any, change: Any, words: str) -> None:
+def test_counts_that_are_none(judge: Any, audit: Any, change: Any, words: str) -> None:
     with pytest.raises(LadderRefused, match=words):
-        outcome_of(experiment, {**audit(49_152, "probe"), **change}, receipt_sha256="a" * 64, preemptions=0)
-    lacking = {name: value for name, value in audit(49_152, "probe").items() if name != "samples"}
-    with pytest.raises(LadderRefused, match="without its counts"):
-        outcome_of(experiment, lacking, receipt_sha256="a" * 64, preemptions=0)
+        judge({**audit(49_152, "probe"), **change})
 
 
-def test_preemptions_flag_the_rung(experiment: Experiment, audit: Any) -> None:
-    found = outcome_of(experiment, audit(49_152, "probe"), receipt_sha256="a" * 64, preemptions=37)
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> TerminationAudit:
+    """The audit of a true bundle."""
+    of = make.experiment()
+    root = make.make_root(tmp_path_factory.mktemp("bundle") / "root", of)
+    return audit_bundle(verify_root(root, of.experiment_id).bundles[0], of)
+
+
+def test_an_audits_own_counts_and_bytes_become_the_outcome(whole: TerminationAudit) -> None:
+    found = outcome_of(make.experiment(), whole, receipt_sha256="a" * 64, preemptions=3)
+    for name in (*COUNTS, "expected_samples", "adequate"):
+        assert getattr(found, name) == getattr(whole, name)
+    assert (found.key, found.samples, found.preemptions) == (make.key(), 4, 3)
+    assert found.audit_sha256 == canonical_sha256(parse_json(canonical_bytes(whole), where="audit"))
+
+
+@pytest.mark.parametrize("change", [{"bundle": {}}, *({name: None} for name in COUNTS)])
+def test_an_audit_file_without_its_counts_is_none(whole: TerminationAudit, change: Any) -> None:
+    plain = parse_json(canonical_bytes(whole), where="audit")
+    assert parse_model(TerminationAudit, plain, where="audit", error=LineageError) == whole
+    lacking = {name: value for name, value in {**plain, **change}.items() if value is not None}
+    with pytest.raises(LineageError, match=next(iter(change))):
+        parse_model(TerminationAudit, lacking, where="audit", error=LineageError)
+
+
+def test_case_13_d_preemptions_flag_the_rung(judge: Any, audit: Any) -> None:
+    found = judge(audit(49_152, "probe"), preemptions=37)
     assert found.preemptions == 37
     again = parse_model(PhaseOutcome, parse_json(canonical_bytes(found), where="x"), where="x")
     assert again == found
