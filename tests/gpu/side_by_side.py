@@ -19,7 +19,7 @@ from typing import Any
 from fitladder.capacity.pool import Pool
 from fitladder.capacity.simulator import Request, simulate
 from fitladder.engine.convert.geometry_model import write_geometry_model
-from fitladder.study.draw import draw_integers
+from fitladder.study.seeded_draw import draw_integers
 
 PROMPTS = (978, 990, 980, 986, 974, 980, 975, 985, 987, 984, 982, 983)  # the registered base arm's lengths
 SAMPLES, TOKENS, BLOCKS = 48, 3_072, 230

@@ -3,11 +3,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.compress import compress
 
-from fitladder.domains.macros.draw import Draw
 from fitladder.domains.macros.library import expand
 from fitladder.domains.macros.mining import make_library
 from fitladder.domains.macros.primitives import NAMES
 from fitladder.domains.macros.program import execute, execute_many, format_calls, opcodes, parse_calls
+from fitladder.domains.macros.seeded_stream import SeededStream
 
 programs = st.lists(st.sampled_from(NAMES), max_size=8).map(tuple)
 rows = st.lists(st.lists(st.integers(0, 16), min_size=5, max_size=5), min_size=1, max_size=6)
@@ -63,4 +63,4 @@ def test_compression_is_exact_and_never_longer(program, macros):
 
 @given(st.integers(), st.integers(1, 2**64))
 def test_draws_stay_below(seed, limit):
-    assert 0 <= Draw(seed, "p").below(limit) < limit
+    assert 0 <= SeededStream(seed, "p").below(limit) < limit

@@ -10,7 +10,7 @@ from fitladder.audit.columns import TerminationColumns, check_columns
 from fitladder.audit.identical_samples import equal_samples
 from fitladder.audit.periodicity import is_loop, nearest_lag, onset_token
 from fitladder.errors import BundleError
-from fitladder.records.audit import Ending, SampleVerdict, TerminationAudit, audit_rate
+from fitladder.records.audit import Ending, SampleAudit, TerminationAudit, audit_rate
 from fitladder.records.bundle_key import BundleKey
 from fitladder.records.experiment import Experiment
 
@@ -104,9 +104,7 @@ def _missing_samples(columns: TerminationColumns, record_ids: Sequence[str], k: 
     return tuple(f"{record_id}#{index}" for record_id, index in expected if (record_id, index) not in found)
 
 
-def _judge(
-    columns: TerminationColumns, row: int, experiment: Experiment, budget_tokens: int
-) -> SampleVerdict:
+def _judge(columns: TerminationColumns, row: int, experiment: Experiment, budget_tokens: int) -> SampleAudit:
     rule, thinking = experiment.loop_rule, int(columns.thinking_tokens[row])
     forced = bool(columns.forced_close[row])
     contact = forced or thinking + 1 >= budget_tokens
@@ -116,7 +114,7 @@ def _judge(
     onset = onset_token(ids, match.period_tokens, rule) if match and loop else None
     stage2_reason = columns.stage2_finish_reasons[row]
     limit = experiment.sampling.answer_max_tokens
-    return SampleVerdict(
+    return SampleAudit(
         record_id=columns.record_ids[row],
         sample_index=int(columns.sample_indices[row]),
         ending=_ending(columns, row, contact),
@@ -143,7 +141,7 @@ def _ending(columns: TerminationColumns, row: int, contact: bool) -> Ending:
     return "closed_at_edge" if contact else "natural_close"
 
 
-def _warnings(columns: TerminationColumns, rows: Sequence[SampleVerdict], equal: bool) -> tuple[str, ...]:
+def _warnings(columns: TerminationColumns, rows: Sequence[SampleAudit], equal: bool) -> tuple[str, ...]:
     found = []
     if rows and all(row.period_tokens == 1 and row.matched_tokens == row.compared_tokens for row in rows):
         last = sorted({int(columns.thinking_ids(row)[-1]) for row in range(len(rows))})

@@ -10,8 +10,8 @@ from fitladder.cli.options import DEFAULT_ENGINE_PYTHON, DataDir, EnginePython, 
 from fitladder.errors import EngineFailed
 from fitladder.study.bundle import VerifiedStudy, verify_study
 from fitladder.study.checkout import run_here, study_host
+from fitladder.study.summary import summary_lines
 from fitladder.study.table import COLUMNS, cell_rows
-from fitladder.study.verdict import verdict
 from fitladder.workspace import workspace_here
 
 __all__ = ["app"]
@@ -82,7 +82,7 @@ def _folder(data: Path, name: str) -> Path:
 
 
 def _print(verified: VerifiedStudy, as_json: bool) -> None:
-    sentences = verdict(verified.study, verified.results)
+    sentences = summary_lines(verified.study, verified.results)
     if as_json:
         document: dict[str, Any] = verified.results.model_dump(mode="json")
         print_json(document | {"verdict": sentences})

@@ -17,17 +17,17 @@ from fitladder.records.settings import LoopRule, Thresholds
 
 __all__ = [
     "AuditedRate",
+    "ContactClass",
     "Ending",
     "EqualSamples",
-    "SampleVerdict",
+    "SampleAudit",
     "TerminationAudit",
-    "Verdict",
     "audit_rate",
 ]
 
 Decimals = Annotated[str, Field(pattern=r"^\d\.\d{6}$")]
 Ending = Literal["natural_close", "closed_at_edge", "forced_close", "eos_inside_thinking"]
-Verdict = Literal["no_contact", "periodic_loop", "unresolved"]
+ContactClass = Literal["no_contact", "periodic_loop", "unresolved"]
 Z95 = 1.959963984540054  # two-sided 95 % of the normal distribution
 
 
@@ -44,7 +44,7 @@ class AuditedRate(Frozen):
     within: bool
 
 
-class SampleVerdict(Frozen):
+class SampleAudit(Frozen):
     """One sample. `period_tokens` only for a loop; the other lag fields also for a near miss.
 
     `best_lag_tokens` is the lag that matched best, `matched_tokens` of `compared_tokens` equal. A loop began
@@ -57,7 +57,7 @@ class SampleVerdict(Frozen):
     stage1_finish_reason: str
     thinking_tokens: Size
     boundary_contact: bool
-    verdict: Verdict
+    verdict: ContactClass
     period_tokens: Size | None
     best_lag_tokens: Size | None
     matched_tokens: Size | None
@@ -111,7 +111,7 @@ class TerminationAudit(Frozen):
     warnings: tuple[str, ...]
     selection_uses_decoded_or_scored_content: Literal[False]
     selection_uses_token_identity_for_periodicity: Literal[True]
-    rows: tuple[SampleVerdict, ...]
+    rows: tuple[SampleAudit, ...]
 
 
 def audit_rate(

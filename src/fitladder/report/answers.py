@@ -14,7 +14,7 @@ from fitladder.records.selection import Selection
 from fitladder.registry.data_paths import selection_path, semantics_path
 from fitladder.report.check_answers import check_answers
 from fitladder.report.view import Answers
-from fitladder.semantics.analyse import Ineligible, SemanticReport
+from fitladder.semantics.analyse import IneligibleReport, SemanticReport
 
 __all__ = ["load_answers"]
 
@@ -42,7 +42,7 @@ def load_answers(data_dir: Path, experiment: Experiment, *, is_recorded: bool) -
         )
     body = plain.get("semantics")
     if isinstance(body, dict) and body.get("eligible") is False:
-        found = parse_model(Ineligible, body, where=str(path), error=LineageError)
+        found = parse_model(IneligibleReport, body, where=str(path), error=LineageError)
         need = NO_ROWS if is_recorded else _reason_due(load_selection(data_dir, experiment_id))
         if found.reason != need:
             raise LineageError(f"{path}: reason", got=found.reason, need=need)

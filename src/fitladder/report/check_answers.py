@@ -10,8 +10,8 @@ from fitladder.errors import LineageError
 from fitladder.records.experiment import ARMS, Experiment
 from fitladder.records.selection import Selection
 from fitladder.semantics.analyse import SemanticReport
-from fitladder.semantics.gate import judge_gates, render_verdict
 from fitladder.semantics.metrics import arm_metrics
+from fitladder.semantics.semantic_gates import judge_gates, render_verdict
 
 __all__ = ["check_answers"]
 

@@ -26,8 +26,8 @@ from fitladder.report.words import byte_size, count, no_one_may_conclude, sizes
 from fitladder.study.bundle import RECEIPT, STUDY, VerifiedStudy, verify_study
 from fitladder.study.plan import Study, load_study
 from fitladder.study.results import CellResult, StudyResults
+from fitladder.study.summary import cell_label, render_interval, summary_lines
 from fitladder.study.table import COLUMNS, cell_rows
-from fitladder.study.verdict import cell_label, render_interval, verdict
 
 __all__ = ["build_study", "compose_study", "study_folders", "study_page_name"]
 
@@ -91,7 +91,7 @@ def _planned(study: Study, name: str) -> Document:
 def _measured(found: VerifiedStudy, name: str) -> Document:
     study, results = found.study, found.results
     done = sum(cell.state == "complete" for cell in results.cells)
-    said = tuple(_in_words(line, results) for line in verdict(study, results)[1:])
+    said = tuple(_in_words(line, results) for line in summary_lines(study, results)[1:])
     return Document(
         title=study.question,
         subtitle=study.study_id,

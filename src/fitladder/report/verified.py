@@ -12,7 +12,7 @@ from typing import Any
 from fitladder.canonical import parse_model, read_json, sha256_file
 from fitladder.errors import LineageError
 from fitladder.evidence.audit_bundle import audit_bundle
-from fitladder.records.audit import SampleVerdict, TerminationAudit
+from fitladder.records.audit import SampleAudit, TerminationAudit
 from fitladder.records.bundle_key import BundleKey
 from fitladder.records.experiment import PHASES, Experiment, Phase
 from fitladder.records.generation_time import generation_s, us_to_s
@@ -237,7 +237,7 @@ def _termination(audit: TerminationAudit) -> Termination:
     )
 
 
-def _sample(row: SampleVerdict) -> Sample:
+def _sample(row: SampleAudit) -> Sample:
     loop = row.verdict == "periodic_loop"
     kind: SampleKind = "periodic loop" if loop else KIND_OF_ENDING[row.ending]
     return Sample(

@@ -16,10 +16,8 @@ from fitladder.domains.macros.tasks import HiddenTasks
 from fitladder.errors import InputRefused
 from fitladder.records.experiment import ARMS
 from fitladder.records.settings import Semantics
-from fitladder.semantics.choose import Choice, Judged, choices_sha256, choose, judge
-from fitladder.semantics.gate import Gate, judge_gates, render_verdict
-from fitladder.semantics.grade import check_sealed, grade
-from fitladder.semantics.history import AnswerRow, EligibleHistory, IneligibleHistory, check_rows
+from fitladder.semantics.choose import Choice, ScoredSample, choices_sha256, choose, score_samples
+from fitladder.semantics.grade import check_hidden, grade
 from fitladder.semantics.metrics import ArmMetrics, ProgramRow, TaskRow, arm_metrics, program_row, task_row
 from fitladder.semantics.parse import (
     MAX_ANSWER_CHARACTERS,
@@ -29,14 +27,16 @@ from fitladder.semantics.parse import (
     Rejection,
     parse_answer,
 )
+from fitladder.semantics.selected_samples import AnswerRow, NothingSelected, SelectedSamples, check_rows
+from fitladder.semantics.semantic_gates import SemanticGate, judge_gates, render_verdict
 
-__all__ = ["Ineligible", "SemanticReport", "analyse"]
+__all__ = ["IneligibleReport", "SemanticReport", "analyse"]
 
 _CONFIG: Final = ConfigDict(frozen=True, extra="forbid", strict=True)
 Decode = Callable[[Sequence[int]], str]
 
 
-class Ineligible(BaseModel):
+class IneligibleReport(BaseModel):
     """The whole report of an ineligible history."""
 
     model_config = _CONFIG
@@ -56,7 +56,7 @@ class SemanticReport(BaseModel):
     choices_sha256: str
     hidden_sha256: str
     is_passed: bool
-    gates: tuple[Gate, ...]
+    gates: tuple[SemanticGate, ...]
     verdict: str
     arms: dict[str, ArmMetrics]
     tasks: tuple[TaskRow, ...]
@@ -64,14 +64,14 @@ class SemanticReport(BaseModel):
 
 
 def analyse(
-    history: EligibleHistory | IneligibleHistory,
+    history: SelectedSamples | NothingSelected,
     registered: Semantics,
     limits: Limits,
     *,
     load_inputs: Callable[[], TaskInputs],
     decode: Decode,
     load_hidden: Callable[[str], HiddenTasks],
-) -> SemanticReport | Ineligible:
+) -> SemanticReport | IneligibleReport:
     """Analyse a selected matrix.
 
     `load_inputs` reads the open half of the task set, `decode` turns answer ids into text, `load_hidden`
@@ -79,23 +79,23 @@ def analyse(
     are not the whole matrix, InputRefused on a sealed half of another task set. A single bad answer never
     raises: it is a rejected sample with its reason.
     """
-    if not isinstance(history, EligibleHistory):
-        return Ineligible(reason=history.reason)
+    if not isinstance(history, SelectedSamples):
+        return IneligibleReport(reason=history.reason)
     inputs = load_inputs()
     tasks = inputs.visible.tasks
     libraries = {arm: _library(inputs, arm) for arm in ARMS}
     rows = check_rows(history, [f"{task.id}::{arm}" for arm in ARMS for task in tasks])
-    judged: dict[str, tuple[Judged, ...]] = {}
+    judged: dict[str, tuple[ScoredSample, ...]] = {}
     choices: dict[str, Choice] = {}
     for arm in ARMS:
         for task in tasks:
             name = f"{task.id}::{arm}"
             results = [_parse(row, libraries[arm], limits, decode) for row in rows[name]]
-            judged[name] = judge(results, task.visible)
+            judged[name] = score_samples(results, task.visible)
             choices[name] = choose(name, judged[name])
     frozen = choices_sha256(list(choices.values()))
 
-    sealed = check_sealed(load_hidden(frozen), tasks)
+    sealed = check_hidden(load_hidden(frozen), tasks)
     task_rows: dict[str, list[TaskRow]] = {arm: [] for arm in ARMS}
     for arm in ARMS:
         for task, secret in zip(tasks, sealed, strict=True):

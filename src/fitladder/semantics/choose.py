@@ -12,11 +12,11 @@ from fitladder.domains.macros.program import execute
 from fitladder.domains.macros.tasks import Example, columns
 from fitladder.semantics.parse import Candidate, Rejection
 
-__all__ = ["Choice", "Judged", "choices_sha256", "choose", "count_right", "judge"]
+__all__ = ["Choice", "ScoredSample", "choices_sha256", "choose", "count_right", "score_samples"]
 
 
 @dataclass(frozen=True)
-class Judged:
+class ScoredSample:
     """One sample of a task after parsing, with its visible score (0 for a rejection)."""
 
     sample_index: int
@@ -40,17 +40,19 @@ def count_right(program: Sequence[str], examples: tuple[Example, ...]) -> int:
     return int((execute(program, inputs) == outputs).all(axis=1).sum())
 
 
-def judge(results: Sequence[Candidate | Rejection], visible: tuple[Example, ...]) -> tuple[Judged, ...]:
+def score_samples(
+    results: Sequence[Candidate | Rejection], visible: tuple[Example, ...]
+) -> tuple[ScoredSample, ...]:
     """Score a task's samples, given in sample order."""
     return tuple(
-        Judged(at, one, count_right(one.expansion, visible) if isinstance(one, Candidate) else 0)
+        ScoredSample(at, one, count_right(one.expansion, visible) if isinstance(one, Candidate) else 0)
         for at, one in enumerate(results)
     )
 
 
-def choose(record_id: str, judged: Sequence[Judged]) -> Choice:
+def choose(record_id: str, judged: Sequence[ScoredSample]) -> Choice:
     """The earliest among the best."""
-    best: Judged | None = None
+    best: ScoredSample | None = None
     for one in judged:
         if isinstance(one.result, Candidate) and (best is None or one.visible_right > best.visible_right):
             best = one

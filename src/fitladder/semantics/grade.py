@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from fitladder.domains.macros.tasks import HiddenTask, HiddenTasks, VisibleTask
 from fitladder.errors import InputRefused
-from fitladder.semantics.choose import Choice, Judged, count_right
+from fitladder.semantics.choose import Choice, ScoredSample, count_right
 from fitladder.semantics.parse import Candidate
 
-__all__ = ["Grade", "check_sealed", "grade"]
+__all__ = ["Grade", "check_hidden", "grade"]
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Grade:
     is_oracle_solved: bool
 
 
-def check_sealed(hidden: HiddenTasks, tasks: Sequence[VisibleTask]) -> tuple[HiddenTask, ...]:
+def check_hidden(hidden: HiddenTasks, tasks: Sequence[VisibleTask]) -> tuple[HiddenTask, ...]:
     """The sealed tasks in the open order. Raises InputRefused unless they are the same tasks."""
     sealed = hidden.for_ids(tuple(task.id for task in tasks))
     for task, secret in zip(tasks, sealed, strict=True):
@@ -36,7 +36,7 @@ def check_sealed(hidden: HiddenTasks, tasks: Sequence[VisibleTask]) -> tuple[Hid
     return sealed
 
 
-def grade(choice: Choice, judged: Sequence[Judged], task: VisibleTask, sealed: HiddenTask) -> Grade:
+def grade(choice: Choice, judged: Sequence[ScoredSample], task: VisibleTask, sealed: HiddenTask) -> Grade:
     """Grade one task of one arm."""
     total = len(sealed.hidden)
     right = count_right(choice.expansion, sealed.hidden) if choice.expansion is not None else 0

@@ -10,7 +10,7 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict
 
 from fitladder.domains.macros.tasks import Split, VisibleTask
-from fitladder.semantics.choose import Choice, Judged
+from fitladder.semantics.choose import Choice, ScoredSample
 from fitladder.semantics.grade import Grade
 from fitladder.semantics.parse import Candidate, Rejection
 
@@ -75,7 +75,7 @@ class ArmMetrics(BaseModel):
     no_reuse: SplitMetrics
 
 
-def program_row(record_id: str, one: Judged) -> ProgramRow:
+def program_row(record_id: str, one: ScoredSample) -> ProgramRow:
     """One judged sample as a row."""
     rejection = one.result if isinstance(one.result, Rejection) else None
     return ProgramRow(
@@ -88,7 +88,7 @@ def program_row(record_id: str, one: Judged) -> ProgramRow:
     )
 
 
-def task_row(task: VisibleTask, choice: Choice, judged: Sequence[Judged], graded: Grade) -> TaskRow:
+def task_row(task: VisibleTask, choice: Choice, judged: Sequence[ScoredSample], graded: Grade) -> TaskRow:
     """One task of one arm as a row."""
     valid = [one.result for one in judged if isinstance(one.result, Candidate)]
     too_deep = [one for one in judged if isinstance(one.result, Rejection) and one.result.is_parsed]

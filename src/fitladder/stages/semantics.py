@@ -22,9 +22,9 @@ from fitladder.records.registry import Registry
 from fitladder.records.selection import Selection
 from fitladder.registry.data_paths import selection_path, semantics_path
 from fitladder.registry.inputs import load_input
-from fitladder.semantics.analyse import Ineligible, SemanticReport, analyse
-from fitladder.semantics.history import AnswerRow, EligibleHistory, IneligibleHistory
+from fitladder.semantics.analyse import IneligibleReport, SemanticReport, analyse
 from fitladder.semantics.parse import Limits
+from fitladder.semantics.selected_samples import AnswerRow, NothingSelected, SelectedSamples
 from fitladder.stages.selection import recomputed_history
 from fitladder.store.verify_root import VerifiedRoot
 from fitladder.workspace import Workspace
@@ -65,9 +65,9 @@ def make_semantics(registry: Registry, experiment_id: str, data_dir: Path) -> st
 
 def _analyse(
     experiment: Experiment, selection: Selection | None, data_dir: Path
-) -> SemanticReport | Ineligible:
+) -> SemanticReport | IneligibleReport:
     if selection is None or selection.selected is None:
-        return Ineligible(reason=selection.reason if selection else NO_SELECTION)
+        return IneligibleReport(reason=selection.reason if selection else NO_SELECTION)
 
     def open_half() -> TaskInputs:
         return parse_inputs(
@@ -99,13 +99,13 @@ def _decoder(experiment: Experiment, data_dir: Path) -> Callable[[Sequence[int]]
 
 def _history(
     experiment: Experiment, selection: Selection, data_dir: Path
-) -> EligibleHistory | IneligibleHistory:
+) -> SelectedSamples | NothingSelected:
     recorded, recomputed = recomputed_history(data_dir, experiment)
     finalise(experiment, recorded, recomputed, selection)
     found = load_bundles(data_dir, experiment)
     if found is None or selection.selected is None:
-        return IneligibleHistory("nothing was selected")
-    return EligibleHistory(
+        return NothingSelected("nothing was selected")
+    return SelectedSamples(
         experiment_id=experiment.experiment_id,
         thinking_budget_tokens=selection.selected,
         samples_per_record=experiment.matrix_k,

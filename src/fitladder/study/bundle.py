@@ -16,7 +16,7 @@ from fitladder.files.atomic import read_plain, replace_file
 from fitladder.files.file_record import FileRecord
 from fitladder.files.sealed_json import parse_sealed, render_sealed
 from fitladder.frozen import Frozen, Identifier, Sha256, Size
-from fitladder.study.measured import MEASUREMENTS, Measurements, parse_measurements
+from fitladder.study.measurements import MEASUREMENTS, Measurements, parse_measurements
 from fitladder.study.plan import Study, parse_study
 from fitladder.study.results import StudyResults, analyse
 from fitladder.study.table import render_table

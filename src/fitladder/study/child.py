@@ -16,7 +16,7 @@ from fitladder.errors import EngineFailed
 from fitladder.records.generation_time import s_to_us
 from fitladder.sampling.engine_protocol import Progress, SampleRequest
 from fitladder.study.request import CellRequest, load_cell_request
-from fitladder.study.warmup import stairs
+from fitladder.study.warmup import warmup_runs
 
 __all__ = ["WORDS"]
 
@@ -55,7 +55,7 @@ def _warm_up(engine: VllmEngine, request: CellRequest) -> None:
     engine.generate(few, _unheard)
     if engine.facts().device == "cuda":
         engine.generate_bare(few)
-        for one in stairs(request.workload, request.sampling, request.cell.width):
+        for one in warmup_runs(request.workload, request.sampling, request.cell.width):
             engine.generate(one.requests, _unheard, one.policy)
 
 

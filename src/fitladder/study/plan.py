@@ -18,7 +18,7 @@ from fitladder.files.strict_yaml import parse_yaml
 from fitladder.frozen import Count, Frozen, Identifier, TokenId
 from fitladder.sampling.engine_protocol import SampleRequest
 from fitladder.sampling.seeds import stage1_seed
-from fitladder.study.draw import draw_integers, draw_order
+from fitladder.study.seeded_draw import draw_integers, draw_order
 
 __all__ = ["Cell", "Comparison", "Kind", "Study", "Unit", "Workload", "load_study", "parse_study"]
 

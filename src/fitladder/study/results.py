@@ -11,7 +11,7 @@ from fitladder.errors import GateRefused
 from fitladder.frozen import Frozen, Identifier, Sha256
 from fitladder.records.engine_facts import EngineFacts
 from fitladder.records.generation_time import us_to_s
-from fitladder.study.measured import Measurements, RunRecord
+from fitladder.study.measurements import Measurements, RunRecord
 from fitladder.study.plan import Cell, Comparison, Study
 from fitladder.study.predict import (
     Graphs,

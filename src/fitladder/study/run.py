@@ -21,7 +21,7 @@ from fitladder.errors import EngineFailed, FitladderError, InputRefused
 from fitladder.files.atomic import make_folder, write_new
 from fitladder.records.generation_time import tokens_per_s, us_to_s
 from fitladder.study.bundle import STUDY, write_study_bundle
-from fitladder.study.measured import (
+from fitladder.study.measurements import (
     BuildRecord,
     FailureRecord,
     Measurements,

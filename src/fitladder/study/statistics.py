@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fitladder.frozen import Frozen
-from fitladder.study.draw import draw_integers
+from fitladder.study.seeded_draw import draw_integers
 
 __all__ = ["Interval", "mean_seconds", "ratio_interval", "significant", "speed_interval"]
 

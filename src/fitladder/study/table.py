@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from fitladder.study.plan import Study
 from fitladder.study.results import CellResult, StudyResults
-from fitladder.study.verdict import cell_label, render_interval, verdict
+from fitladder.study.summary import cell_label, render_interval, summary_lines
 
 __all__ = ["COLUMNS", "cell_rows", "render_table"]
 
@@ -54,7 +54,7 @@ def _counts(seen: Sequence[int], said: int | None) -> str:
 def render_table(study: Study, results: StudyResults) -> str:
     """The page: verdict, table, step time."""
     lines = [f"# {study.study_id}", ""]
-    lines += [f"- {line}" for line in verdict(study, results)]
+    lines += [f"- {line}" for line in summary_lines(study, results)]
     lines += ["", "| " + " | ".join(COLUMNS) + " |", "|" + " --- |" * len(COLUMNS)]
     lines += ["| " + " | ".join(row) + " |" for row in cell_rows(results)]
     lines += [""]

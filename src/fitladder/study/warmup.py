@@ -11,14 +11,14 @@ from fitladder.capacity.admission_safety import ActiveSequence
 from fitladder.sampling.engine_protocol import SampleRequest
 from fitladder.study.plan import StudySampling, Workload
 
-__all__ = ["Staircase", "Stairs", "stairs"]
+__all__ = ["GroupedAdmission", "WarmupRun", "warmup_runs"]
 
 SPECIAL = 16  # counts that are a multiple of it, or 1, have kernels of their own
 PLATEAU_TOKENS = 8
 
 
 @dataclass(frozen=True)
-class Staircase:
+class GroupedAdmission:
     """An admission policy: `group` of the run's `samples` a step, so every width is met prefilling, going up.
 
     Of equal lengths, they end in the same order, and every width decodes on the way down.
@@ -38,14 +38,14 @@ class Staircase:
 
 
 @dataclass(frozen=True)
-class Stairs:
+class WarmupRun:
     """One warm-up run: requests, and how they enter."""
 
     requests: list[SampleRequest]
-    policy: Staircase
+    policy: GroupedAdmission
 
 
-def stairs(workload: Workload, sampling: StudySampling, width: int) -> list[Stairs]:
+def warmup_runs(workload: Workload, sampling: StudySampling, width: int) -> list[WarmupRun]:
     """Runs of `width` samples each, a few seconds together. No prompt is longer than the workload's.
 
     One a step as they are; with prompts, then with whole batches, a multiple of 16 long; two and 16 a step.
@@ -55,11 +55,11 @@ def stairs(workload: Workload, sampling: StudySampling, width: int) -> list[Stai
     whole = [max(1, one - (one + decodes) % SPECIAL) for decodes, one in enumerate(lengths)]
     runs = [(lengths, 1), (aligned, 1), (whole, 1), (lengths, 2), (lengths, SPECIAL)]
     return [
-        Stairs(
+        WarmupRun(
             workload.model_copy(update={"prompt_tokens": tuple(prompts)}).requests(
                 width, sampling.run_seed, width + PLATEAU_TOKENS
             ),
-            Staircase(group, width),
+            GroupedAdmission(group, width),
         )
         for prompts, group in runs
     ]

@@ -1,13 +1,13 @@
 import pytest
 
 from fitladder.domains.macros.depth import DepthIndex
-from fitladder.domains.macros.draw import Draw
 from fitladder.domains.macros.mining import (
     count_support,
     frequent_chunks,
     matched_controls,
     motif_occurrences,
 )
+from fitladder.domains.macros.seeded_stream import SeededStream
 from fitladder.errors import InputRefused
 
 
@@ -53,9 +53,9 @@ def test_controls_match_length_and_never_repeat_what_was_mined():
     ranked = [(("ADD1", name), 9) for name in ("NEG", "REV", "ROTL", "SWAP", "SORT", "DIFF")]
     ranked += [(("ADD1", "NEG", name), 4) for name in ("REV", "SWAP")]
     chosen = [ranked[0][0], ranked[6][0], ranked[1][0]]
-    drawn = [chunk for chunk, _ in matched_controls(ranked, chosen, Draw(1, "c"))]
+    drawn = [chunk for chunk, _ in matched_controls(ranked, chosen, SeededStream(1, "c"))]
     assert [len(chunk) for chunk in drawn] == [2, 3, 2]
     assert not set(drawn) & set(chosen)
     assert len(set(drawn)) == 3
     with pytest.raises(InputRefused, match="length 3"):
-        matched_controls(ranked[:7], chosen, Draw(1, "c"))
+        matched_controls(ranked[:7], chosen, SeededStream(1, "c"))

@@ -10,7 +10,7 @@ from fitladder.capacity.admission_safety import ActiveSequence
 from fitladder.capacity.pool import Pool
 from fitladder.engine.child.step_loop import Submission, count_steps, run_steps
 from fitladder.errors import EngineFailed
-from fitladder.study.warmup import Staircase
+from fitladder.study.warmup import GroupedAdmission
 
 BLOCK = 4
 
@@ -124,7 +124,7 @@ def test_a_staircase_starts_its_groups_step_by_step(group):
     engine, widths = StandIn(width=6, blocks=100), []
     schedule = engine.schedule
     engine.schedule = lambda: widths.append(len((output := schedule()).num_scheduled_tokens)) or output
-    run(engine, submissions([5] * 6, 9), Staircase(group, 6))
+    run(engine, submissions([5] * 6, 9), GroupedAdmission(group, 6))
     growing = list(range(group, 7, group))
     assert widths == [*growing, *[6] * (9 - len(growing)), *growing[-2::-1]]
 

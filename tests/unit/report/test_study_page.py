@@ -11,7 +11,13 @@ from fitladder.errors import BundleTampered
 from fitladder.report.index import build_index
 from fitladder.report.study_page import build_study, study_folders, study_page_name
 from fitladder.study.bundle import write_study_bundle
-from fitladder.study.measured import BuildRecord, FailureRecord, Measurements, RunRecord, write_measurements
+from fitladder.study.measurements import (
+    BuildRecord,
+    FailureRecord,
+    Measurements,
+    RunRecord,
+    write_measurements,
+)
 from fitladder.study.plan import Study, load_study
 
 TEXT = """

@@ -13,8 +13,8 @@ from fitladder.errors import BundleError, InputRefused
 from fitladder.records.experiment import ARMS
 from fitladder.records.settings import Semantics
 from fitladder.semantics.analyse import analyse
-from fitladder.semantics.history import AnswerRow, EligibleHistory, IneligibleHistory
 from fitladder.semantics.parse import Limits
+from fitladder.semantics.selected_samples import AnswerRow, NothingSelected, SelectedSamples
 
 REGISTERED = Semantics(
     min_parse_rate=Rate.parse("0.5"), min_macro_reuse_tasks=2, designed_reuse_oracle_not_below_base=True
@@ -57,7 +57,7 @@ class World:
 
     def history(self, **changes):
         rows = tuple(AnswerRow(name, index, (at + 1,)) for at, (name, index) in enumerate(self.answers))
-        return dataclasses.replace(EligibleHistory("exp", 49_152, K, "e" * 64, rows), **changes)
+        return dataclasses.replace(SelectedSamples("exp", 49_152, K, "e" * 64, rows), **changes)
 
     def load_inputs(self):
         self.calls.append("inputs")
@@ -118,7 +118,7 @@ def test_ineligible_history_calls_nothing_and_opens_nothing(world):
         raise AssertionError("called before eligibility")
 
     report = analyse(
-        IneligibleHistory("rung 49152 not adequate"), REGISTERED, Limits(),
+        NothingSelected("rung 49152 not adequate"), REGISTERED, Limits(),
         load_inputs=explode, decode=explode, load_hidden=explode,
     )  # fmt: skip
     assert json.loads(canonical_bytes(report)) == {"eligible": False, "reason": "rung 49152 not adequate"}
@@ -139,7 +139,7 @@ def test_a_library_file_without_an_arm_is_refused_before_anything_is_decoded(wor
     "mutation", ["swap answers", "correct answers", "swap hidden", "delete both", "garbage"]
 )
 def test_mutations_before_eligibility_change_nothing_and_open_nothing(world, mutation):
-    before = canonical_bytes(world.run(IneligibleHistory("selected: null")))
+    before = canonical_bytes(world.run(NothingSelected("selected: null")))
     hidden, answers = world.folder / "hidden.json", world.folder / "answers.json"
     if mutation == "swap answers":
         world.answers = dict(zip(world.answers, reversed(world.answers.values()), strict=True))
@@ -156,7 +156,7 @@ def test_mutations_before_eligibility_change_nothing_and_open_nothing(world, mut
         hidden.write_bytes(b"\xff")
         answers.write_bytes(b"\xff")
     OPENED.clear()
-    assert canonical_bytes(world.run(IneligibleHistory("selected: null"))) == before
+    assert canonical_bytes(world.run(NothingSelected("selected: null"))) == before
     assert OPENED == []
     assert world.calls == []
 

@@ -6,10 +6,10 @@ from fitladder.domains.macros.files import parse_hidden, parse_inputs
 from fitladder.domains.macros.tasks import TaskShape
 from fitladder.domains.macros.taskset import render_task_set
 from fitladder.errors import BundleError, InputRefused
-from fitladder.semantics.choose import choices_sha256, choose, count_right, judge
-from fitladder.semantics.grade import check_sealed, grade
-from fitladder.semantics.history import AnswerRow, EligibleHistory, check_rows
+from fitladder.semantics.choose import choices_sha256, choose, count_right, score_samples
+from fitladder.semantics.grade import check_hidden, grade
 from fitladder.semantics.parse import Candidate, Reason, Rejection
+from fitladder.semantics.selected_samples import AnswerRow, SelectedSamples, check_rows
 
 FILES = render_task_set(8, TaskShape(records=2))
 INPUTS = parse_inputs(FILES)
@@ -29,18 +29,18 @@ def half_right():
 
 
 def test_earliest_among_the_best_by_visible_examples():
-    assert choose("r", judge([NONE, WRONG, RIGHT, RIGHT], TASK.visible)).sample_index == 2
-    assert choose("r", judge([RIGHT, WRONG, RIGHT], TASK.visible)).sample_index == 0
-    assert choose("r", judge([NONE, WRONG, WRONG], TASK.visible)).sample_index == 1
-    tied = judge([WRONG, RIGHT], half_right())  # four right each
+    assert choose("r", score_samples([NONE, WRONG, RIGHT, RIGHT], TASK.visible)).sample_index == 2
+    assert choose("r", score_samples([RIGHT, WRONG, RIGHT], TASK.visible)).sample_index == 0
+    assert choose("r", score_samples([NONE, WRONG, WRONG], TASK.visible)).sample_index == 1
+    tied = score_samples([WRONG, RIGHT], half_right())  # four right each
     assert [one.visible_right for one in tied] == [4, 4]
     assert choose("r", tied).sample_index == 0
-    nothing = choose("r", judge([NONE, NONE], TASK.visible))
+    nothing = choose("r", score_samples([NONE, NONE], TASK.visible))
     assert (nothing.sample_index, nothing.expansion, nothing.visible_right) == (None, None, 0)
 
 
 def test_digest_holds_every_choice():
-    one = choose("r", judge([RIGHT], TASK.visible))
+    one = choose("r", score_samples([RIGHT], TASK.visible))
     digests = {choices_sha256([one]), choices_sha256([]), choices_sha256([one, one])}
     digests |= {
         choices_sha256([dataclasses.replace(one, **change)])
@@ -50,30 +50,30 @@ def test_digest_holds_every_choice():
 
 
 def test_hidden_examples_grade_the_choice_and_the_oracle_looks_at_all():
-    judged = judge([WRONG, RIGHT], half_right())
+    judged = score_samples([WRONG, RIGHT], half_right())
     graded = grade(choose("r", judged), judged, TASK, SECRET)
     assert (graded.hidden_right, graded.hidden_total, graded.is_solved) == (0, 8, False)
-    judged = judge([WRONG, RIGHT], TASK.visible)
+    judged = score_samples([WRONG, RIGHT], TASK.visible)
     graded = grade(choose("r", judged), judged, TASK, SECRET)
     assert (graded.hidden_right, graded.is_solved, graded.is_oracle_solved) == (8, True, True)
-    judged = judge([NONE], TASK.visible)
+    judged = score_samples([NONE], TASK.visible)
     graded = grade(choose("r", judged), judged, TASK, SECRET)
     assert (graded.hidden_right, graded.is_solved, graded.is_oracle_solved) == (0, False, False)
 
 
 def test_right_on_hidden_but_not_on_visible_examples_solves_nothing():
     task = TASK.model_copy(update={"visible": half_right()})
-    judged = judge([RIGHT], task.visible)
+    judged = score_samples([RIGHT], task.visible)
     graded = grade(choose("r", judged), judged, task, SECRET)
     assert (graded.hidden_right, graded.is_solved, graded.is_oracle_solved) == (8, False, False)
 
 
 def test_sealed_half_of_another_set_is_refused():
-    assert check_sealed(HIDDEN, INPUTS.visible.tasks) == HIDDEN.tasks
+    assert check_hidden(HIDDEN, INPUTS.visible.tasks) == HIDDEN.tasks
     other = render_task_set(9, TaskShape(records=2))
     stranger = parse_hidden(other["hidden.json"], parse_inputs(other).visible.hidden_sha256)
     with pytest.raises(InputRefused, match="sealed program"):  # same ids, other programs
-        check_sealed(stranger, INPUTS.visible.tasks)
+        check_hidden(stranger, INPUTS.visible.tasks)
 
 
 def test_count_right():
@@ -85,7 +85,7 @@ ROWS = tuple(AnswerRow(name, index, (1,)) for name in ("a", "b") for index in ra
 
 
 def history(rows):
-    return EligibleHistory("e", 1, 2, "0" * 64, tuple(rows))
+    return SelectedSamples("e", 1, 2, "0" * 64, tuple(rows))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from fitladder.files.atomic import replace_file
 from fitladder.files.file_record import FileRecord
 from fitladder.files.sealed_json import parse_sealed, render_sealed
 from fitladder.study.bundle import StudyReceipt, verify_study
-from fitladder.study.measured import Measurements
+from fitladder.study.measurements import Measurements
 
 STUDIES = Path(__file__).parents[3] / "data" / "studies"
 NAMES = ("study.yaml", "measurements.json", "results.json", "table.md", "receipt.json")

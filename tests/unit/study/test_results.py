@@ -6,13 +6,19 @@ from typing import Any
 import pytest
 from support import bundles as make
 
-from fitladder.study.measured import BuildRecord, FailureRecord, Measurements, RunRecord, load_measurements
+from fitladder.study.measurements import (
+    BuildRecord,
+    FailureRecord,
+    Measurements,
+    RunRecord,
+    load_measurements,
+)
 from fitladder.study.plan import Study, parse_study
 from fitladder.study.predict import predict_seconds
 from fitladder.study.results import StudyResults, _simulated, analyse
 from fitladder.study.statistics import Interval
+from fitladder.study.summary import render_interval, summary_lines
 from fitladder.study.table import render_table
-from fitladder.study.verdict import render_interval, verdict
 
 FITTED, OVER = "w4-none-p14-worst_case-n12", "w12-none-p14-worst_case-n12"
 SPACED, BARE = "w12-none-p14-spaced-n12", "w4-exact-p14-worst_case-n12"
@@ -71,7 +77,7 @@ def test_ratio_and_overhead(results: StudyResults) -> None:
 
 
 def test_the_verdict_says_what_was_found(study: Study, results: StudyResults) -> None:
-    text = "\n".join(verdict(study, results))
+    text = "\n".join(summary_lines(study, results))
     assert "Spaced against overcommitted: 0.9" in text
     assert "demands 36 of 13 blocks: up to 11 preemptions and 1,863 recomputed tokens a run" in text
     assert f"{SPACED} demands 36 of 13 blocks by the worst case and had no preemption" in text
@@ -88,7 +94,7 @@ def test_a_wrong_prediction_is_not_called_right(study: Study, measured: Measurem
         return run.model_copy(update={"counters": run.counters | {"preemptions": 12}})
 
     changed = measured.model_copy(update={"runs": tuple(shifted(run) for run in measured.runs)})
-    text = "\n".join(verdict(study, analyse(study, changed)))
+    text = "\n".join(summary_lines(study, analyse(study, changed)))
     assert "exactly right in every run of 3 of 4 cells" in text
     assert "12 / 11 / 11 (11)" in render_table(study, analyse(study, changed))
 
@@ -101,7 +107,7 @@ def test_failed_and_missing_cells_stay_in_the_table(study: Study, measured: Meas
         "failures": (failure,),
     }
     results = analyse(study, measured.model_copy(update=kept))
-    text = "\n".join(verdict(study, results))
+    text = "\n".join(summary_lines(study, results))
     assert f"{OVER} failed: " in text
     assert "no memory left" in text
     assert f"Not complete: {OVER}." in text
@@ -197,7 +203,7 @@ def test_a_demand_counts_all_but_the_last_token_of_the_longest_prompt(
 
 
 def said(study: Study, measured: Measurements) -> list[str]:
-    return verdict(study, analyse(study, measured))
+    return summary_lines(study, analyse(study, measured))
 
 
 def changed_runs(measured: Measurements, cell: str, **changes: Any) -> Measurements:

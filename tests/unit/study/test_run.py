@@ -8,7 +8,7 @@ import pytest
 
 from fitladder.errors import InputRefused
 from fitladder.study.bundle import verify_study
-from fitladder.study.measured import load_measurements, write_measurements
+from fitladder.study.measurements import load_measurements, write_measurements
 from fitladder.study.plan import Study
 from fitladder.study.process import cell_command
 from fitladder.study.run import StudyHost, run_study

@@ -5,7 +5,7 @@ import pytest
 from fitladder.capacity.pool import Pool
 from fitladder.capacity.simulator import Request, simulate
 from fitladder.study.plan import StudySampling, Workload
-from fitladder.study.warmup import Staircase, stairs
+from fitladder.study.warmup import GroupedAdmission, warmup_runs
 
 WORKLOAD = Workload(
     prompt_tokens=(978, 990, 981), sampled_tokens=650, warmup_tokens=32, first_token_id=5, last_token_id=900
@@ -21,7 +21,7 @@ def test_a_staircase_meets_every_width_up_and_down(group: int) -> None:
         Pool(1000, 16),
         max_num_seqs=width,
         max_num_batched_tokens=4096,
-        policy=Staircase(group, width),
+        policy=GroupedAdmission(group, width),
     )
     steps = dict(run.width_steps)
     assert set(steps) == set(range(group, width + 1, group))
@@ -31,7 +31,7 @@ def test_a_staircase_meets_every_width_up_and_down(group: int) -> None:
 
 def test_stairs_meet_what_kernels_are_compiled_for() -> None:
     width = 28
-    runs = stairs(WORKLOAD, SAMPLING, width)
+    runs = warmup_runs(WORKLOAD, SAMPLING, width)
     assert {one.policy.group for one in runs} == {1, 2, 16}
     lengths = [[len(request.prompt_token_ids) for request in one.requests] for one in runs]
     assert lengths[0] == WORKLOAD.prompt_lengths(width)
@@ -44,5 +44,5 @@ def test_stairs_meet_what_kernels_are_compiled_for() -> None:
 
 def test_tiny_prompts_stay_prompts() -> None:
     tiny = WORKLOAD.model_copy(update={"prompt_tokens": (3,)})
-    for one in stairs(tiny, SAMPLING, 20):
+    for one in warmup_runs(tiny, SAMPLING, 20):
         assert all(len(request.prompt_token_ids) in (1, 2, 3) for request in one.requests)

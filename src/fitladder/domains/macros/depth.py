@@ -13,9 +13,9 @@ from typing import Final
 import numpy as np
 
 from fitladder.canonical import sha256_bytes
-from fitladder.domains.macros.draw import Draw
 from fitladder.domains.macros.primitives import LENGTH, MODULUS, NAMES, PRIMITIVES, Values
 from fitladder.domains.macros.program import execute
+from fitladder.domains.macros.seeded_stream import SeededStream
 
 __all__ = ["PROBE_COUNT", "DepthIndex", "fixed_probes", "program_signature", "shallow_outputs"]
 
@@ -26,7 +26,7 @@ _CORNERS: Final = ((0,) * 5, (16,) * 5, (0, 1, 2, 3, 4), (4, 3, 2, 1, 0), (1, 0,
 @cache
 def fixed_probes() -> Values:
     """The probe set of every signature: corners with ties first, then drawn inputs; (48, 5), read-only."""
-    draw = Draw(0, "signature probes")
+    draw = SeededStream(0, "signature probes")
     drawn = [tuple(draw.below(MODULUS) for _ in range(LENGTH)) for _ in range(PROBE_COUNT - len(_CORNERS))]
     probes = np.array([*_CORNERS, *drawn], dtype=np.int8)
     probes.setflags(write=False)

@@ -13,10 +13,10 @@ from typing import Final
 import numpy as np
 
 from fitladder.domains.macros.depth import DepthIndex, program_signature
-from fitladder.domains.macros.draw import Draw
 from fitladder.domains.macros.mining import motif_occurrences
 from fitladder.domains.macros.primitives import LENGTH, MODULUS, NAMES
 from fitladder.domains.macros.program import Program, execute
+from fitladder.domains.macros.seeded_stream import SeededStream
 from fitladder.domains.macros.tasks import Example, HiddenTask, Split, TaskShape, VisibleTask, columns
 from fitladder.errors import InputRefused
 
@@ -52,7 +52,7 @@ class Pair:
     hidden: tuple[HiddenTask, HiddenTask]
 
 
-def draw_motifs(draw: Draw, index: DepthIndex) -> Motifs:
+def draw_motifs(draw: SeededStream, index: DepthIndex) -> Motifs:
     """Three motifs of two primitives, six different primitives in all, none the same when turned round."""
     for _ in range(_ATTEMPTS):
         names = draw.sample(NAMES, 6)
@@ -66,7 +66,7 @@ def draw_motifs(draw: Draw, index: DepthIndex) -> Motifs:
 
 
 def draw_examples(
-    draw: Draw, program: Sequence[str], count: int, used: set[tuple[int, ...]]
+    draw: SeededStream, program: Sequence[str], count: int, used: set[tuple[int, ...]]
 ) -> tuple[Example, ...]:
     """`count` examples on inputs not in `used`, which grows by them."""
     inputs: list[tuple[int, ...]] = []
@@ -80,7 +80,7 @@ def draw_examples(
 
 
 def _draw_visible(
-    draw: Draw, program: Program, count: int, used: set[tuple[int, ...]]
+    draw: SeededStream, program: Program, count: int, used: set[tuple[int, ...]]
 ) -> tuple[Example, ...]:
     """Examples that no program of four primitives reproduces."""
     for _ in range(_ATTEMPTS):
@@ -96,7 +96,7 @@ def _motifs_in(program: Program, motifs: Motifs) -> tuple[str, ...]:
 
 
 def _draw_programs(
-    draw: Draw, motifs: Motifs, index: DepthIndex, excluded: Excluded
+    draw: SeededStream, motifs: Motifs, index: DepthIndex, excluded: Excluded
 ) -> tuple[Program, Program]:
     """A reuse program and its control. Raises InputRefused when the seed yields none."""
 
@@ -132,7 +132,7 @@ def generate_pairs(
     The visible examples alone already force depth five.
     """
     for number in range(shape.records // 2):
-        draw = Draw(seed, "pair", number)
+        draw = SeededStream(seed, "pair", number)
         programs = _draw_programs(draw, motifs, index, excluded)
         names = (f"reuse-{number:03d}", f"no-reuse-{number:03d}")
         splits: tuple[Split, Split] = ("reuse", "no_reuse")

@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from fitladder.domains.macros.depth import DepthIndex
-from fitladder.domains.macros.draw import Draw
 from fitladder.domains.macros.library import Library, Macro, library_id
 from fitladder.domains.macros.primitives import NAMES
 from fitladder.domains.macros.program import Program
+from fitladder.domains.macros.seeded_stream import SeededStream
 from fitladder.errors import InputRefused
 
 __all__ = ["count_support", "frequent_chunks", "make_library", "matched_controls", "motif_occurrences"]
@@ -49,7 +49,7 @@ def frequent_chunks(support: Counter[Program], index: DepthIndex) -> list[tuple[
 
 
 def matched_controls(
-    ranked: Sequence[tuple[Program, int]], chosen: Sequence[Program], draw: Draw
+    ranked: Sequence[tuple[Program, int]], chosen: Sequence[Program], draw: SeededStream
 ) -> list[tuple[Program, int]]:
     """For each chosen chunk another of the same length, drawn from the most frequent that were not chosen.
 

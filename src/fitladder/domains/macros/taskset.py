@@ -8,9 +8,9 @@ from pathlib import Path
 
 from fitladder.canonical import canonical_bytes, sha256_bytes
 from fitladder.domains.macros.depth import DepthIndex
-from fitladder.domains.macros.draw import Draw
 from fitladder.domains.macros.files import FILES, HIDDEN, load_hidden, load_inputs
 from fitladder.domains.macros.generate import Excluded, draw_motifs, generate_pairs
+from fitladder.domains.macros.seeded_stream import SeededStream
 from fitladder.domains.macros.tasks import Demonstrations, HiddenTasks, TaskShape, VisibleTasks
 from fitladder.domains.macros.train import build_libraries, draw_demonstrations, draw_train
 
@@ -21,7 +21,7 @@ def render_task_set(seed: int, shape: TaskShape, excluded: Excluded | None = Non
     """File name -> canonical JSON bytes; the same bytes for the same arguments, everywhere."""
     barred = excluded or Excluded()
     index = DepthIndex.build()
-    motifs = draw_motifs(Draw(seed, "motifs"), index)
+    motifs = draw_motifs(SeededStream(seed, "motifs"), index)
     train = draw_train(seed, motifs, index, barred)
     taken = Excluded(set(barred.programs), set(barred.signatures))
     for program in train:

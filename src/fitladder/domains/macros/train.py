@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from fitladder.domains.macros.depth import DepthIndex
-from fitladder.domains.macros.draw import Draw
 from fitladder.domains.macros.generate import Excluded, Motifs, draw_examples
 from fitladder.domains.macros.library import Libraries
 from fitladder.domains.macros.mining import (
@@ -19,6 +18,7 @@ from fitladder.domains.macros.mining import (
 )
 from fitladder.domains.macros.primitives import NAMES
 from fitladder.domains.macros.program import Program
+from fitladder.domains.macros.seeded_stream import SeededStream
 from fitladder.domains.macros.tasks import Demonstration, TaskShape
 from fitladder.errors import InputRefused
 
@@ -32,7 +32,7 @@ _ATTEMPTS: Final = 100 * TRAIN_PROGRAMS
 def draw_train(seed: int, motifs: Motifs, index: DepthIndex, excluded: Excluded) -> list[Program]:
     """Construction programs of 3 to 5 primitives, half of them with a motif inside, all of full depth and
     none in `excluded`, which is left as it was. Programs may behave alike; no program comes twice."""
-    draw = Draw(seed, "train")
+    draw = SeededStream(seed, "train")
     chunks = sorted(motifs.values())
     programs: dict[Program, None] = {}
     for _ in range(_ATTEMPTS):
@@ -54,7 +54,7 @@ def build_libraries(
     """base (empty), designed_ceiling (the motifs, filled with decoys), mined, and matched random controls."""
     support = count_support(programs)
     ranked = frequent_chunks(support, index)
-    draw = Draw(seed, "decoys")
+    draw = SeededStream(seed, "decoys")
     known = [(chunk, support[chunk]) for chunk in motifs.values()]
     pool = [item for item in ranked if len(item[0]) == 2 and item[0] not in motifs.values()][: 2 * macros]
     decoys = draw.sample(pool, macros - len(known))
@@ -72,7 +72,7 @@ def build_libraries(
         ),
     ]
     for number in range(RANDOM_CONTROLS):
-        drawn = matched_controls(ranked, [chunk for chunk, _ in mined], Draw(seed, "control", number))
+        drawn = matched_controls(ranked, [chunk for chunk, _ in mined], SeededStream(seed, "control", number))
         name = f"random_{number}"
         text = "train chunks that were not mined, matched in length and frequency"
         made.append(make_library(name, drawn, ["CONTROL"] * len(drawn), text, draw_seed=number))
@@ -90,7 +90,7 @@ def draw_demonstrations(
     ]
     if len(plain) < shape.demonstrations:
         raise InputRefused("too few demonstrations", got=len(plain), need=shape.demonstrations)
-    draw = Draw(seed, "demonstrations")
+    draw = SeededStream(seed, "demonstrations")
     return tuple(
         Demonstration(
             id=f"train-{number:04d}",

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from hashlib import blake2b
 from typing import TypeVar
 
-__all__ = ["Draw"]
+__all__ = ["SeededStream"]
 
 _T = TypeVar("_T")
 _SPAN = 2**64
 
 
-class Draw:
+class SeededStream:
     """One stream, named by a seed and labels. Not thread-safe; open a stream per use."""
 
     def __init__(self, seed: int, *labels: str | int) -> None:

@@ -8,7 +8,7 @@ from fitladder.study.plan import Cell, Study
 from fitladder.study.results import CellResult, StudyResults
 from fitladder.study.statistics import Interval
 
-__all__ = ["cell_label", "render_interval", "verdict"]
+__all__ = ["cell_label", "render_interval", "summary_lines"]
 
 
 def cell_label(cell: Cell) -> str:
@@ -26,7 +26,7 @@ def render_interval(interval: Interval, digits: int) -> str:
     return f"{text} ({interval.low:,.{digits}f} to {interval.high:,.{digits}f})"
 
 
-def verdict(study: Study, results: StudyResults) -> list[str]:
+def summary_lines(study: Study, results: StudyResults) -> list[str]:
     """The sentences, most wanted first."""
     lines = [study.question]
     for one in results.ratios:

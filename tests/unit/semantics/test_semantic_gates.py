@@ -2,8 +2,8 @@ import pytest
 
 from fitladder.canonical import Rate
 from fitladder.records.settings import Semantics
-from fitladder.semantics.gate import judge_gates, render_verdict
 from fitladder.semantics.metrics import ArmMetrics, SplitMetrics
+from fitladder.semantics.semantic_gates import judge_gates, render_verdict
 
 REGISTERED = Semantics(
     min_parse_rate=Rate.parse("0.5"), min_macro_reuse_tasks=2, designed_reuse_oracle_not_below_base=True

@@ -2,7 +2,7 @@
 
 import hashlib
 
-from fitladder.study.draw import draw_integers, draw_order
+from fitladder.study.seeded_draw import draw_integers, draw_order
 
 
 def test_pinned_values() -> None:

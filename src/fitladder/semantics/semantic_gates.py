@@ -10,12 +10,12 @@ from pydantic import BaseModel, ConfigDict
 from fitladder.records.settings import Semantics
 from fitladder.semantics.metrics import ArmMetrics
 
-__all__ = ["Gate", "judge_gates", "render_verdict"]
+__all__ = ["SemanticGate", "judge_gates", "render_verdict"]
 
 _CONFIG: Final = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-class Gate(BaseModel):
+class SemanticGate(BaseModel):
     """One gate: what was counted, what was needed."""
 
     model_config = _CONFIG
@@ -25,13 +25,13 @@ class Gate(BaseModel):
     need: str
 
 
-def judge_gates(base: ArmMetrics, designed: ArmMetrics, registered: Semantics) -> tuple[Gate, ...]:
+def judge_gates(base: ArmMetrics, designed: ArmMetrics, registered: Semantics) -> tuple[SemanticGate, ...]:
     """Parse rate in each arm; reuse tasks with a valid macro candidate; designed reuse oracle against base.
 
     An empty arm or split passes nothing. Oracle coverages compare as ratios of integers.
     """
     arms = (("base", base), ("designed_ceiling", designed))
-    parse = Gate(
+    parse = SemanticGate(
         name="parse_rate",
         is_passed=all(
             registered.min_parse_rate.is_reached_by(one.parsed_samples, one.samples) for _, one in arms
@@ -39,7 +39,7 @@ def judge_gates(base: ArmMetrics, designed: ArmMetrics, registered: Semantics) -
         got=", ".join(f"{name} {one.parsed_samples} of {one.samples}" for name, one in arms),
         need=f"at least {registered.min_parse_rate} in each arm",
     )
-    macros = Gate(
+    macros = SemanticGate(
         name="macro_reuse_tasks",
         is_passed=designed.reuse.tasks_with_macro_candidate >= registered.min_macro_reuse_tasks,
         got=f"{designed.reuse.tasks_with_macro_candidate} of {designed.reuse.tasks} reuse tasks",
@@ -47,7 +47,7 @@ def judge_gates(base: ArmMetrics, designed: ArmMetrics, registered: Semantics) -
     )
     left = designed.reuse.oracle_solved_tasks * base.reuse.tasks
     right = base.reuse.oracle_solved_tasks * designed.reuse.tasks
-    oracle = Gate(
+    oracle = SemanticGate(
         name="designed_reuse_oracle",
         is_passed=min(base.reuse.tasks, designed.reuse.tasks) > 0 and left >= right,
         got=f"{designed.reuse.oracle_solved_tasks} of {designed.reuse.tasks} reuse tasks",
@@ -56,7 +56,7 @@ def judge_gates(base: ArmMetrics, designed: ArmMetrics, registered: Semantics) -
     return parse, macros, oracle
 
 
-def render_verdict(gates: tuple[Gate, ...], base: ArmMetrics, designed: ArmMetrics) -> str:
+def render_verdict(gates: tuple[SemanticGate, ...], base: ArmMetrics, designed: ArmMetrics) -> str:
     """The sentence that stands beside the gates in every report."""
     counts = (
         f"Chosen programs solve {designed.reuse.solved_tasks} of {designed.reuse.tasks} reuse tasks with "

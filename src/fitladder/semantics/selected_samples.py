@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from fitladder.errors import BundleError
 
-__all__ = ["AnswerRow", "EligibleHistory", "IneligibleHistory", "check_rows"]
+__all__ = ["AnswerRow", "NothingSelected", "SelectedSamples", "check_rows"]
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class AnswerRow:
 
 
 @dataclass(frozen=True)
-class EligibleHistory:
+class SelectedSamples:
     """A selected K = samples_per_record matrix of both arms, re-verified in passes one and two.
 
     `evidence_sha256` names what those passes verified (receipts and recomputed metrics of the whole ladder).
@@ -36,13 +36,13 @@ class EligibleHistory:
 
 
 @dataclass(frozen=True)
-class IneligibleHistory:
+class NothingSelected:
     """Nothing may be decoded, for this reason."""
 
     reason: str
 
 
-def check_rows(history: EligibleHistory, record_ids: Sequence[str]) -> dict[str, tuple[AnswerRow, ...]]:
+def check_rows(history: SelectedSamples, record_ids: Sequence[str]) -> dict[str, tuple[AnswerRow, ...]]:
     """Rows by record, in sample order. Raises BundleError unless they are exactly samples 0..K-1 of exactly
     these records, each once, even where a repeated row is identical."""
     found: dict[tuple[str, int], AnswerRow] = {}
