@@ -11,7 +11,8 @@ from prefect.cache_policies import NO_CACHE
 from prefect.deployments import run_deployment
 from prefect.exceptions import ObjectNotFound, PrefectHTTPStatusError
 
-from fitladder.engine.parent.process import EngineProcess, GenerationResult
+from fitladder.engine.messages import GenerationResult
+from fitladder.engine.parent.process import EngineProcess
 from fitladder.errors import EnvironmentNotReady
 from fitladder.phase import run
 from fitladder.phase.progress_line import LiveLine

@@ -134,7 +134,7 @@ TAMPERING = """
 import sys
 sys.path.insert(0, sys.argv[1])
 from engine import Script, ScriptedEngine
-from fitladder.engine import child
+from fitladder.engine.child import main as child
 write = child._write_durably
 child._write_durably = lambda path, data: write(path, data[:-1])
 sys.exit(child.serve(lambda request: ScriptedEngine(request, Script()), sys.argv[-2:]))

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from pydantic import Field
 
+from fitladder.engine.messages import GenerationMetadata
 from fitladder.engine.parent.llm_arguments import LoadFormat, build_request
 from fitladder.engine.parent.process import EngineProcess
 from fitladder.engine.request import EngineRequest
-from fitladder.engine.result import GenerationMetadata
 from fitladder.errors import EngineFailed, FitladderError, UsageError
 from fitladder.frozen import Frozen
 from fitladder.gates.context import check_context, longest_prompt

@@ -26,8 +26,9 @@ from fitladder.approval.chain import adopt_chain, chain_path, load_chain
 from fitladder.approval.check import Identity, check_handed_over, check_usable, find_go
 from fitladder.approval.uses import check_begun, check_unused, load_uses, record_begun, record_use
 from fitladder.canonical import sha256_file
+from fitladder.engine.messages import GenerationResult
 from fitladder.engine.parent.llm_arguments import build_request
-from fitladder.engine.parent.process import EngineProcess, GenerationResult
+from fitladder.engine.parent.process import EngineProcess
 from fitladder.errors import EnvironmentNotReady
 from fitladder.files.lock import hold_lock
 from fitladder.gates.all_gates import GateRecord, run_gates

@@ -7,20 +7,20 @@ Imports the engine, so only a process that may import vllm imports this module.
 
 import sys
 import time
-from dataclasses import asdict
 from pathlib import Path
 
-from fitladder.engine.child.main import STOP, Commands, Events, serve_process
+from fitladder.engine.child.main import Commands, Events, serve_process
 from fitladder.engine.child.vllm_engine import VllmEngine
+from fitladder.engine.messages import STOP, LiveCounts, ReportedFacts
 from fitladder.errors import EngineFailed
 from fitladder.records.generation_time import s_to_us
 from fitladder.sampling.engine_protocol import Progress, SampleRequest
+from fitladder.study.messages import CELL_COMMANDS, MeasuredRun, Ready
+from fitladder.study.plan import Kind
 from fitladder.study.request import CellRequest, load_cell_request
 from fitladder.study.warmup import warmup_runs
 
-__all__ = ["WORDS"]
-
-WORDS = ("ours", "bare", STOP)
+__all__: list[str] = []
 
 
 def _run(request_path: Path, events: Events, commands: Commands) -> int:
@@ -34,16 +34,12 @@ def _run(request_path: Path, events: Events, commands: Commands) -> int:
         progress_interval_s=request.progress_interval_s,
     )
     try:
-        events.send(
-            "facts",
-            facts=engine.facts().model_dump(mode="json"),
-            runtime=engine.runtime().model_dump(mode="json"),
-        )
+        events.send(ReportedFacts(facts=engine.facts(), runtime=engine.runtime()))
         _warm_up(engine, request)
-        events.send("ready")
+        events.send(Ready())
         samples = request.requests(request.workload.sampled_tokens)
         while (word := commands.get()) != STOP:
-            _measure(engine, request, samples, word, events)
+            _measure(engine, request, samples, "bare" if word == "bare" else "ours", events)
     finally:
         engine.close()
     return 0
@@ -60,14 +56,14 @@ def _warm_up(engine: VllmEngine, request: CellRequest) -> None:
 
 
 def _measure(
-    engine: VllmEngine, request: CellRequest, samples: list[SampleRequest], word: str, events: Events
+    engine: VllmEngine, request: CellRequest, samples: list[SampleRequest], kind: Kind, events: Events
 ) -> None:
     before, heard = engine.counters(), len(engine.warnings())
     started = time.perf_counter()
-    if word == "bare":
+    if kind == "bare":
         sampled = engine.generate_bare(samples)
     else:
-        completions = engine.generate(samples, lambda one: events.send("progress", stage=1, **asdict(one)))
+        completions = engine.generate(samples, lambda one: events.send(LiveCounts(stage=1, progress=one)))
         sampled = sum(len(completion.token_ids) for completion in completions)
     generation_us = s_to_us(time.perf_counter() - started)
     need = len(samples) * request.workload.sampled_tokens
@@ -75,12 +71,13 @@ def _measure(
         raise EngineFailed("samples ended early", got=f"{sampled} tokens", need=f"{need}, EOS being ignored")
     after = engine.counters()
     events.send(
-        "measured",
-        kind=word,
-        generation_us=generation_us,
-        sampled_tokens=sampled,
-        counters={name: after[name] - before[name] for name in after if name != "widest_step"},
-        warnings=engine.warnings()[heard:],
+        MeasuredRun(
+            kind=kind,
+            generation_us=generation_us,
+            sampled_tokens=sampled,
+            counters={name: after[name] - before[name] for name in after if name != "widest_step"},
+            warnings=tuple(engine.warnings()[heard:]),
+        )
     )
 
 
@@ -89,4 +86,4 @@ def _unheard(_: Progress) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(serve_process(_run, sys.argv[1:], words=WORDS))
+    sys.exit(serve_process(_run, sys.argv[1:], words=CELL_COMMANDS))

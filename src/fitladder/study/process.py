@@ -1,50 +1,47 @@
-"""The parent's side of one cell's engine process: ready, then one measured run at a time."""
+"""Parent side of the engine process of one cell: wait until it is warm, then measure one run at a time."""
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from fitladder.engine.parent.process import EngineProcess, engine_command
 from fitladder.sampling.engine_protocol import Progress
+from fitladder.study.messages import MeasuredRun, Ready
 from fitladder.study.plan import Kind
 
-__all__ = ["CellProcess", "Measured", "cell_command"]
-
-
-@dataclass(frozen=True)
-class Measured:
-    """What one run came to."""
-
-    generation_us: int
-    sampled_tokens: int
-    counters: dict[str, int]
-    warnings: tuple[str, ...]
+__all__ = ["CellProcess", "cell_command"]
 
 
 def cell_command(python: Path) -> list[str]:
-    """Command of a cell in the environment of `python`. Raises EnvironmentNotReady without one."""
+    """Command of a cell's process in the environment of `python`. Raises EnvironmentNotReady without one."""
     return engine_command(python, "fitladder.study.child")
 
 
 class CellProcess(EngineProcess):
-    """As any engine process, with a warm-up after the facts and runs as often as asked."""
+    """An engine process that is warmed up after its facts and then runs the workload whenever it is told."""
 
     def wait_ready(self, deadline_s: float) -> None:
-        """Until the warm-up is over. Raises EngineFailed as `wait_facts` does."""
-        self._event("ready", time.monotonic() + deadline_s, "warming up", deadline_s)
+        """Wait for the end of the warm-up. Raises EngineFailed as `wait_facts` does."""
+        self._wait_for(Ready, "warming up", time.monotonic() + deadline_s, deadline_s)
 
-    def measure(self, kind: Kind, on_progress: Callable[[Progress], None], deadline_s: float) -> Measured:
-        """One run of the workload. Raises EngineFailed on a crash, a refusal, or past the deadline."""
+    def measure(self, kind: Kind, on_progress: Callable[[Progress], None], deadline_s: float) -> MeasuredRun:
+        """Run the workload once.
+
+        Args:
+            kind: `ours` for the loop that phases use, `bare` for `LLM.generate` alone.
+            on_progress: gets the counts of a run by `ours`, about once a second; `bare` reports none.
+            deadline_s: seconds from now.
+
+        Raises EngineFailed on a crash, a refusal, past the deadline, or where another kind was run.
+        """
         self._say(kind)
-        until = time.monotonic() + deadline_s
-        while True:
-            event = self._event(None, until, "generating", deadline_s)
-            if event["event"] == "progress":
-                on_progress(Progress(**{name: event[name] for name in Progress.__dataclass_fields__}))
-                continue
-            if event["event"] != "measured" or event.get("kind") != kind:
-                raise self._failed(f"the engine said {event['event']!r} while generating")
-            return Measured(
-                event["generation_us"], event["sampled_tokens"], event["counters"], tuple(event["warnings"])
-            )
+        run = self._wait_for(
+            MeasuredRun,
+            "generating",
+            time.monotonic() + deadline_s,
+            deadline_s,
+            on_progress=lambda _, progress: on_progress(progress),
+        )
+        if run.kind != kind:
+            raise self._failed(f"the engine ran {run.kind!r}, not {kind!r}")
+        return run

@@ -16,9 +16,11 @@ from fitladder.canonical import sha256_file
 from fitladder.capacity.admission import spaced_admission
 from fitladder.capacity.pool import Pool
 from fitladder.capacity.simulator import Request, simulate
-from fitladder.engine.child.main import STOP, Commands, Events, serve_process
+from fitladder.engine.child.main import Commands, Events, serve_process
+from fitladder.engine.messages import STOP, ReportedFacts
 from fitladder.errors import EngineFailed
 from fitladder.records.engine_facts import EngineFacts, RuntimeFacts
+from fitladder.study.messages import CELL_COMMANDS, MeasuredRun, Ready
 from fitladder.study.request import CellRequest, load_cell_request
 
 BLOCK = 128
@@ -60,14 +62,10 @@ def run(request_path: Path, events: Events, commands: Commands) -> int:
     fail = mine.get("fail", {})
     if "build" in fail:
         raise EngineFailed(fail["build"])
-    events.send(
-        "facts",
-        facts=facts(request, mine.get("facts", {})).model_dump(mode="json"),
-        runtime=runtime(request).model_dump(mode="json"),
-    )
+    events.send(ReportedFacts(facts=facts(request, mine.get("facts", {})), runtime=runtime(request)))
     if "warm" in fail:
         raise EngineFailed(fail["warm"])
-    events.send("ready")
+    events.send(Ready())
     lengths, sampled = request.workload.prompt_lengths(cell.samples), request.workload.sampled_tokens
     limits = {
         "max_num_seqs": cell.width,
@@ -91,21 +89,23 @@ def run(request_path: Path, events: Events, commands: Commands) -> int:
             time.sleep(600)
         with log.open("a") as stream:
             stream.write(f"{cell.name} {word}\n")
+        step_us = mine.get("step_us", 1000)
         events.send(
-            "measured",
-            kind=word,
-            generation_us=done.steps * mine.get("step_us", 1000) + done.sampled_tokens * SEQUENCE_US + number,
-            sampled_tokens=done.sampled_tokens,
-            counters={
-                "preemptions": done.preemptions + mine.get("preemptions", 0),
-                "recomputed_tokens": done.recomputed_tokens,
-                "scheduled_tokens": done.scheduled_tokens,
-                "steps": done.steps,
-            },
-            warnings=[],
+            MeasuredRun(
+                kind="bare" if word == "bare" else "ours",
+                generation_us=done.steps * step_us + done.sampled_tokens * SEQUENCE_US + number,
+                sampled_tokens=done.sampled_tokens,
+                counters={
+                    "preemptions": done.preemptions + mine.get("preemptions", 0),
+                    "recomputed_tokens": done.recomputed_tokens,
+                    "scheduled_tokens": done.scheduled_tokens,
+                    "steps": done.steps,
+                },
+                warnings=(),
+            )
         )
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(serve_process(run, sys.argv[3:], words=("ours", "bare", STOP)))
+    sys.exit(serve_process(run, sys.argv[3:], words=CELL_COMMANDS))

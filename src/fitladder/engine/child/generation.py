@@ -7,9 +7,10 @@ import hashlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
+from fitladder.engine.messages import GenerationMetadata
 from fitladder.engine.request import EngineRequest
-from fitladder.engine.result import GenerationMetadata
 from fitladder.records.generation_time import s_to_us
 from fitladder.records.sample import SampleRow
 from fitladder.sampling.engine_protocol import Completion, Engine, Progress, SampleRequest
@@ -27,7 +28,7 @@ class Generation:
 
 
 def run_generation(
-    engine: Engine, request: EngineRequest, on_progress: Callable[[int, Progress], None]
+    engine: Engine, request: EngineRequest, on_progress: Callable[[Literal[1, 2], Progress], None]
 ) -> Generation:
     """Both stages of a request; `on_progress` gets the stage and its counts.
 

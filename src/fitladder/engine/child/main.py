@@ -4,7 +4,6 @@ Build, report facts, wait for `generate`, sample, write rows to a temporary file
 JSON lines on a descriptor of their own; commands come as lines on stdin, whose end is the parent's death.
 """
 
-import json
 import os
 import queue
 import signal
@@ -12,22 +11,29 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Final
+from typing import Literal
 
 from fitladder.canonical import sha256_bytes
 from fitladder.engine.child.generation import run_generation
+from fitladder.engine.messages import (
+    GENERATE,
+    STOP,
+    Event,
+    Failed,
+    GenerationResult,
+    LiveCounts,
+    ReportedFacts,
+    render_event,
+)
 from fitladder.engine.request import EngineRequest, load_request
 from fitladder.errors import EngineFailed, FitladderError
 from fitladder.registry.binding import PACKAGE, generation_code_sha256
 from fitladder.sampling.engine_protocol import Engine, Progress
 from fitladder.sampling.parquet import render_samples
 
-__all__ = ["GENERATE", "STOP", "Commands", "Events", "serve", "serve_process"]
+__all__ = ["Commands", "Events", "serve", "serve_process"]
 
-GENERATE: Final = "generate"
-STOP: Final = "stop"
 Commands = queue.SimpleQueue[str]
 
 
@@ -37,9 +43,10 @@ class Events:
     def __init__(self, descriptor: int) -> None:
         self._stream = os.fdopen(descriptor, "w", encoding="utf-8")
 
-    def send(self, event: str, **fields: Any) -> None:
+    def send(self, event: Event) -> None:
+        """Write and flush one event. A parent that is gone ends this process and its group."""
         try:
-            self._stream.write(json.dumps({"event": event, **fields}, ensure_ascii=True) + "\n")
+            self._stream.write(render_event(event))
             self._stream.flush()
         except BrokenPipeError:
             _end_group()
@@ -73,11 +80,11 @@ def serve_process(
         return run(Path(argv[0]), events, commands)
     except FitladderError as error:
         traceback.print_exc()
-        events.send("failed", kind=type(error).__name__, message=str(error))
+        events.send(Failed(kind=type(error).__name__, message=str(error)))
         return error.exit_code
     except Exception as error:  # whatever broke inside the engine has to reach the parent as one line
         traceback.print_exc()
-        events.send("failed", kind=type(error).__name__, message=_one_line(error))
+        events.send(Failed(kind=type(error).__name__, message=_one_line(error)))
         return EngineFailed.exit_code
 
 
@@ -90,26 +97,24 @@ def _run(
     _check_code(request)
     engine = build(request)
     try:
-        events.send(
-            "facts",
-            facts=engine.facts().model_dump(mode="json"),
-            runtime=engine.runtime().model_dump(mode="json"),
-        )
+        events.send(ReportedFacts(facts=engine.facts(), runtime=engine.runtime()))
         if commands.get() == STOP:
             return 0
 
-        def report(stage: int, progress: Progress) -> None:
-            events.send("progress", stage=stage, **asdict(progress))
+        def report(stage: Literal[1, 2], progress: Progress) -> None:
+            events.send(LiveCounts(stage=stage, progress=progress))
 
         generation = run_generation(engine, request, report)
         data = render_samples(generation.rows, request.key)
-        _write_durably(Path(request.samples_path), data)
+        samples_path = Path(request.samples_path)
+        _write_durably(samples_path, data)
         events.send(
-            "done",
-            samples_path=request.samples_path,
-            samples_sha256=sha256_bytes(data),
-            rows=len(generation.rows),
-            metadata=generation.metadata.model_dump(mode="json"),
+            GenerationResult(
+                samples_path=samples_path,
+                samples_sha256=sha256_bytes(data),
+                rows=len(generation.rows),
+                metadata=generation.metadata,
+            )
         )
     finally:
         engine.close()

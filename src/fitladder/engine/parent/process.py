@@ -12,34 +12,35 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self, TypeVar
 
 from fitladder.canonical import parse_model, sha256_file
 from fitladder.engine.environment import child_environment
+from fitladder.engine.messages import (
+    GENERATE,
+    STOP,
+    Event,
+    Failed,
+    GenerationResult,
+    LiveCounts,
+    ReportedFacts,
+    event_name,
+)
 from fitladder.engine.parent.failure import describe_exit, log_cause
 from fitladder.engine.request import ProcessRequest, write_request
-from fitladder.engine.result import GenerationMetadata
 from fitladder.errors import EngineFailed, EnvironmentNotReady
 from fitladder.records.engine_facts import EngineFacts, RuntimeFacts
 from fitladder.sampling.engine_protocol import Progress
 
-__all__ = ["EngineProcess", "GenerationResult", "engine_command"]
+__all__ = ["EngineProcess", "engine_command"]
 
 STOP_GRACE_S = 20.0  # an idle engine frees its device within seconds
 TERM_GRACE_S = 3.0
 
-
-@dataclass(frozen=True)
-class GenerationResult:
-    """Where the child wrote its rows, their digest, and what else it reported."""
-
-    samples_path: Path
-    samples_sha256: str
-    rows: int
-    metadata: GenerationMetadata
+_Event = TypeVar("_Event", bound=Event)
+OnProgress = Callable[[Literal[1, 2], Progress], None]
 
 
 def engine_command(python: Path, module: str = "fitladder.engine.child.vllm_engine") -> list[str]:
@@ -104,46 +105,36 @@ class EngineProcess:
 
     def wait_facts(self, deadline_s: float) -> tuple[EngineFacts, RuntimeFacts]:
         """Facts of the built engine. Raises EngineFailed when it dies, says no, or passes the deadline."""
-        event = self._event("facts", time.monotonic() + deadline_s, "building the engine", deadline_s)
-        facts = parse_model(EngineFacts, event.get("facts"), where="engine facts", error=EngineFailed)
-        runtime = parse_model(RuntimeFacts, event.get("runtime"), where="runtime facts", error=EngineFailed)
-        return facts, runtime
-
-    def generate(self, on_progress: Callable[[int, Progress], None], deadline_s: float) -> GenerationResult:
-        """Say generate, hand progress (stage, counts) on, return when the rows are written.
-
-        Raises EngineFailed on a crash, a refusal, past the deadline, or on rows of another digest than told.
-        """
-        self._say("generate")
         until = time.monotonic() + deadline_s
-        while True:
-            event = self._event(None, until, "generating", deadline_s)
-            if event["event"] == "progress":
-                counts = {name: event[name] for name in Progress.__dataclass_fields__}
-                on_progress(event["stage"], Progress(**counts))
-                continue
-            if event["event"] != "done":
-                raise self._failed(f"the engine said {event['event']!r} while generating")
-            path, told = Path(event["samples_path"]), event["samples_sha256"]
-            found = sha256_file(path) if path.is_file() else "no file"
-            if found != told:
-                raise self._failed(
-                    f"the engine's rows are not the bytes that it reported: got {found}, need {told}"
-                )
-            return GenerationResult(
-                samples_path=path,
-                samples_sha256=told,
-                rows=event["rows"],
-                metadata=parse_model(
-                    GenerationMetadata, event["metadata"], where="engine metadata", error=EngineFailed
-                ),
+        reported = self._wait_for(ReportedFacts, "building the engine", until, deadline_s)
+        return reported.facts, reported.runtime
+
+    def generate(self, on_progress: OnProgress, deadline_s: float) -> GenerationResult:
+        """Let the engine sample its request; returns when the samples are on disk.
+
+        Args:
+            on_progress: gets the stage (1 thinking, 2 answer) and its counts, about once a second.
+            deadline_s: seconds from now for both stages.
+
+        Raises EngineFailed on a crash, a refusal, past the deadline, or on a file whose digest is not the
+        reported one.
+        """
+        self._say(GENERATE)
+        until = time.monotonic() + deadline_s
+        result = self._wait_for(GenerationResult, "generating", until, deadline_s, on_progress=on_progress)
+        path, told = result.samples_path, result.samples_sha256
+        found = sha256_file(path) if path.is_file() else "no file"
+        if found != told:
+            raise self._failed(
+                f"the engine's rows are not the bytes that it reported: got {found}, need {told}"
             )
+        return result
 
     def stop(self) -> int:
         """End the process, kindly, then its whole group; returns its exit status. Safe to call again."""
         try:
             if self._process.poll() is None:
-                self._say("stop", must=False)
+                self._say(STOP, must=False)
                 self._wait(STOP_GRACE_S)
         finally:
             self._kill_group()
@@ -175,20 +166,52 @@ class EngineProcess:
             if must:
                 raise self._died("the engine died before it was told to " + word) from error
 
-    def _event(self, wanted: str | None, until: float, doing: str, deadline_s: float) -> dict[str, Any]:
+    def _wait_for(
+        self,
+        kind: type[_Event],
+        doing: str,
+        until: float,
+        deadline_s: float,
+        *,
+        on_progress: OnProgress | None = None,
+    ) -> _Event:
+        """The next event, which must be of this kind; progress before it only where somebody listens to it.
+
+        Args:
+            until: `time.monotonic()` at which the wait ends; `deadline_s` is only named in the refusal.
+        """
+        while True:
+            fields = self._next_event(doing, until, deadline_s)
+            name = fields["event"]
+            if name == event_name(LiveCounts) and on_progress is not None:
+                live = self._parse(LiveCounts, fields, doing)
+                on_progress(live.stage, live.progress)
+            elif name == event_name(Failed):
+                raise self._failed(
+                    f"the engine failed while {doing}: {self._parse(Failed, fields, doing).message}"
+                )
+            elif name != event_name(kind):
+                raise self._failed(f"the engine said {name!r} while {doing}")
+            else:
+                return self._parse(kind, fields, doing)
+
+    def _next_event(self, doing: str, until: float, deadline_s: float) -> dict[str, Any]:
         line = self._line(until, doing, deadline_s)
         if line is None:
             raise self._died(f"the engine died while {doing}")
         try:
-            event: dict[str, Any] = json.loads(line)
-            name = event["event"]
-        except (ValueError, TypeError, KeyError) as error:
-            raise self._failed(f"the engine reported nonsense while {doing}: {line[:80]!a}") from error
-        if name == "failed":
-            raise self._failed(f"the engine failed while {doing}: {event.get('message')}")
-        if wanted is not None and name != wanted:
-            raise self._failed(f"the engine said {name!r} while {doing}")
-        return event
+            fields = json.loads(line)
+        except ValueError as error:
+            raise self._nonsense(line, doing) from error
+        if not isinstance(fields, dict) or "event" not in fields:
+            raise self._nonsense(line, doing)
+        return fields
+
+    def _parse(self, kind: type[_Event], fields: dict[str, Any], doing: str) -> _Event:
+        try:
+            return parse_model(kind, fields, where=f"event {event_name(kind)}", error=EngineFailed)
+        except EngineFailed as error:
+            raise self._failed(f"the engine reported nonsense while {doing}: {error}") from error
 
     def _line(self, until: float, doing: str, deadline_s: float) -> str | None:
         while b"\n" not in self._buffer:
@@ -207,6 +230,9 @@ class EngineProcess:
         line, _, rest = bytes(self._buffer).partition(b"\n")
         self._buffer = bytearray(rest)
         return line.decode("utf-8", "replace")
+
+    def _nonsense(self, line: str, doing: str) -> EngineFailed:
+        return self._failed(f"the engine reported nonsense while {doing}: {line[:80]!a}")
 
     def _failed(self, what: str) -> EngineFailed:
         self._kill_group()
