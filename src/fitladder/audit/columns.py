@@ -1,6 +1,6 @@
-"""What may a content-blind audit see of a bundle? Ids, counts, finish reasons and flags, by column.
+"""Columns of a bundle that the content-blind audit reads: token ids, counts, finish reasons and flags.
 
-No text, no parser output, no correctness, no hidden example has a place here.
+There is no column for text, parser output, correctness or hidden examples.
 """
 
 from collections.abc import Sequence
@@ -21,10 +21,10 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class TerminationColumns:
-    """One entry a sample, in bundle order, as `records/sample.py` defines them.
+    """One entry a sample, in bundle order; the columns are fields of `SampleRow` (records/sample.py).
 
-    `stage1_token_ids` is an int32 array a sample: what stage 1 sampled up to, not including, the first model
-    EOS. `stage2_finish_reasons` is None, and `stage2_tokens` 0, where stage 2 did not run.
+    `stage1_token_ids` holds one int32 array a sample: the ids of stage 1 before the first model EOS. Where
+    stage 2 did not run, its finish reason is None and `stage2_tokens` is 0.
     """
 
     record_ids: Sequence[str]
@@ -43,16 +43,23 @@ class TerminationColumns:
         return len(self.record_ids)
 
     def name(self, row: int) -> str:
-        """`record_id#sample_index`, as messages and audits name a sample."""
+        """Name of the sample in messages and audits: `record_id#sample_index`."""
         return f"{self.record_ids[row]}#{self.sample_indices[row]}"
 
     def thinking_ids(self, row: int) -> Ids:
-        """The thinking: the ids before the close marker, or all of them where there is none."""
+        """Stage-1 ids before the close marker, or all of them where there is none; int32, one dimension."""
         return self.stage1_token_ids[row][: self.thinking_tokens[row]]
 
 
 def check_columns(columns: TerminationColumns, budget_tokens: int, k: int) -> None:
-    """The columns describe samples that this protocol can produce. Raises BundleError naming the sample."""
+    """Refuse columns that no two-stage generation can produce.
+
+    Args:
+        budget_tokens: thinking budget, the most ids that stage 1 can sample.
+        k: samples of each record.
+
+    Raises BundleError naming the first sample that contradicts itself, or a column of another length.
+    """
     count = len(columns)
     for field in fields(columns):
         have = len(getattr(columns, field.name))

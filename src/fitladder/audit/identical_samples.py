@@ -1,6 +1,6 @@
-"""Which samples are the same list of ids? Found by hash, without decoding one of them.
+"""Samples of a bundle whose stage-1 token ids are equal, found by SHA-256.
 
-Equal samples are a sign of one seed used for several draws. Rows without an id say nothing and are left out.
+Equal samples point to one seed used for several samples. Samples without an id are left out.
 """
 
 from fitladder.audit.columns import TerminationColumns
@@ -13,7 +13,10 @@ ENDS = 64  # ids at either end that must agree before a whole list is hashed
 
 
 def equal_samples(columns: TerminationColumns) -> tuple[EqualSamples, ...]:
-    """Groups of two or more samples with equal stage-1 ids, in bundle order; at least one id each."""
+    """Groups of two or more samples with equal stage-1 ids, in order of their first sample.
+
+    The digest of a group is over the ids as little-endian int32.
+    """
     likely: dict[tuple[int, bytes, bytes], list[int]] = {}
     for row in range(len(columns)):
         ids = columns.stage1_token_ids[row]

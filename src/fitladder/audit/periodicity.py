@@ -1,7 +1,9 @@
-"""Does a stream of token ids repeat itself, at which period, and where did that begin? Exact integers.
+"""Loop rule: whether the last token ids of a sample repeat, at which period, and from where on.
 
-Sees ids and a rule, nothing of what they mean. The search is pruned but never approximate: a lag is
-skipped only where its mismatches provably exceed what is looked for.
+The rule is the registered `loop_rule` (records/settings.py): the last `tail_tokens` ids are compared with the
+ids `period` earlier, and a loop is claimed where at least `min_match_rate` of the positions are equal. All
+decisions are made by integers. The search skips lags only where their mismatches provably exceed the allowed
+ones.
 """
 
 from collections.abc import Iterator
@@ -26,38 +28,43 @@ GRAM = 8  # ids under one anchor; anchors do not overlap, so one mismatch spoils
 
 @dataclass(frozen=True)
 class LagMatch:
-    """How well a tail matches itself `period_tokens` earlier: matched of compared positions."""
+    """Comparison of a tail with itself `period_tokens` earlier: equal positions of compared ones."""
 
     period_tokens: int
     matched_tokens: int
     compared_tokens: int
 
     def is_better_than(self, other: "LagMatch | None") -> bool:
-        """A strictly greater match rate, by integers; on a tie the one found first, the smaller, stays."""
+        """True where the match rate is strictly greater; on a tie the lag found first, the smaller, stays."""
         return other is None or (
             self.matched_tokens * other.compared_tokens > other.matched_tokens * self.compared_tokens
         )
 
 
 def is_loop(match: LagMatch | None, rule: LoopRule) -> bool:
-    """Whether this lag reaches the registered rate: mismatches <= floor(compared * (1 - rate))."""
+    """True where the lag reaches the registered rate: mismatches <= floor(compared * (1 - rate))."""
     return match is not None and rule.min_match_rate.is_reached_by(
         match.matched_tokens, match.compared_tokens
     )
 
 
 def find_loop(thinking_ids: TokenIds, rule: LoopRule) -> LagMatch | None:
-    """The best-matching lag of the last `rule.tail_tokens` ids if it passes, else None.
+    """The loop in which a sample's thinking ends: its best-matching lag, where that is a loop.
 
-    Best: the greatest rate over lags 1..max_period_tokens, the smallest lag on a tie; a perfect match ends
-    the search. Fewer ids than the tail: None, since no loop is claimed from part of a tail.
+    Best is the greatest match rate over lags 1..max_period_tokens, the smallest lag on a tie.
+
+    Args:
+        thinking_ids: one dimension of integers, the whole thinking.
+
+    Returns None where no lag passes, or where there are fewer ids than `rule.tail_tokens`. Raises TypeError
+    on an array of another kind.
     """
     match = nearest_lag(thinking_ids, rule)
     return match if is_loop(match, rule) else None
 
 
 def nearest_lag(thinking_ids: TokenIds, rule: LoopRule) -> LagMatch | None:
-    """The best-matching lag within `NEAR` times the allowed mismatches, passing or not; else None."""
+    """The best-matching lag with up to NEAR times the allowed mismatches, a loop or not; None without one."""
     tail = _tail(thinking_ids, rule)
     if tail is None:
         return None
@@ -77,7 +84,10 @@ def nearest_lag(thinking_ids: TokenIds, rule: LoopRule) -> LagMatch | None:
 
 
 def best_lag(thinking_ids: TokenIds, rule: LoopRule) -> LagMatch | None:
-    """The best-matching lag whatever its rate, every lag compared; None where the tail is short."""
+    """The best-matching lag whatever its rate; None where there are fewer ids than the tail.
+
+    Compares every lag: the reference for `nearest_lag`, and what is printed of a row without a loop.
+    """
     tail = _tail(thinking_ids, rule)
     if tail is None:
         return None
@@ -92,12 +102,15 @@ def best_lag(thinking_ids: TokenIds, rule: LoopRule) -> LagMatch | None:
 
 
 def onset_token(thinking_ids: TokenIds, period_tokens: int, rule: LoopRule) -> int:
-    """Index of the first id of the loop that holds the tail: the first id of its first cycle.
+    """Index of the first thinking id of the loop that ends the sample, 0 for the first id.
 
     At the period, each position that equals the one a period earlier scores 1 - rate, each other one
     -rate; the loop is the suffix of greatest total score, the longest on a tie. So every stretch from the
     onset on reaches the registered rate, no earlier start adds more matches than the rate asks for, and
     scattered mismatches inside the loop do not move the onset. Scores are integers; time is linear.
+
+    Args:
+        period_tokens: of the loop, from `find_loop`.
     """
     ids = np.asarray(thinking_ids)
     rate = rule.min_match_rate.value

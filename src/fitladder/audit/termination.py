@@ -1,7 +1,7 @@
-"""How did each sample end, and is this phase adequate? The registered termination audit, content-blind.
+"""Termination audit of a bundle: how each sample ended, and whether the phase is adequate.
 
-It reads ids, counts and finish metadata; never text, parser output, correctness or a hidden example. A
-failed audit is data; a set of samples that cannot be this phase's is an error.
+Content-blind: reads token ids, counts and finish reasons, never text, parser output, correctness or a hidden
+example. An inadequate phase is a result; samples that cannot be this phase's are an error.
 """
 
 from collections.abc import Sequence
@@ -20,10 +20,20 @@ __all__ = ["TerminationAudit", "TerminationColumns", "audit_termination"]
 def audit_termination(
     columns: TerminationColumns, experiment: Experiment, key: BundleKey, record_ids: Sequence[str]
 ) -> TerminationAudit:
-    """Classify every sample and compare the three rates with their registered thresholds.
+    """Classify every sample and compare three rates with the registered `thresholds`.
 
-    `record_ids`: the arm's records, each expected with sample indices 0..K-1. Missing samples make the audit
-    incomplete and so not adequate. Raises BundleError on a repeated or foreign sample, or an impossible row.
+    A sample is a boundary contact where thinking was closed by force or reached the budget less one token. A
+    contact is a `periodic_loop` by the registered `loop_rule` (periodicity.py), from its `min_budget_tokens`
+    on, else `unresolved`. The rates are those of unresolved contacts, of loops, and of answers at their
+    limit.
+
+    Args:
+        columns: the bundle's samples.
+        key: experiment, budget and phase of the bundle.
+        record_ids: the arm's records, each expected with sample indices 0..K-1.
+
+    Returns the audit; missing samples make it incomplete, and so not adequate. Raises BundleError on a
+    repeated or foreign sample, or on one that no generation can produce.
     """
     rung, k = experiment.rung(key.thinking_budget_tokens), experiment.k(key.phase)
     if key.experiment_id != experiment.experiment_id or len(record_ids) != experiment.records_per_arm:
@@ -133,7 +143,7 @@ def _judge(columns: TerminationColumns, row: int, experiment: Experiment, budget
 
 
 def _ending(columns: TerminationColumns, row: int, contact: bool) -> Ending:
-    """An EOS outranks the limit: a sample that stopped by itself is never only a cap contact."""
+    """How thinking ended; an EOS inside it comes before the budget, which it may have reached as well."""
     if columns.eos_inside_thinking[row]:
         return "eos_inside_thinking"
     if columns.forced_close[row]:

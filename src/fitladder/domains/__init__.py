@@ -1,1 +1,1 @@
-"""Domains: what a task, a prompt, an answer and a grade are."""
+"""Domains: tasks, prompts and programs of an experiment. `macros` is the only one."""

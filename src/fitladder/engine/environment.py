@@ -1,14 +1,14 @@
-"""Which environment variables does an engine process get, and which of them are recorded?
+"""Environment variables of an engine process, and which of them are recorded.
 
-Registered ones, ours, and the inherited ones less every VLLM_* and PYTHON* that nobody registered: a stray
-VLLM_CPU_KVCACHE_SPACE, for one, silently overrides the registered cache. Pure.
+The process gets the registered variables, those of REQUIRED, and the inherited ones less every VLLM_* and
+PYTHON*: a stray VLLM_CPU_KVCACHE_SPACE, for one, silently overrides the registered KV cache. Pure.
 """
 
 from collections.abc import Mapping
 
 __all__ = ["child_environment", "recorded_environment"]
 
-OURS = {  # how our runner uses any vLLM
+REQUIRED = {  # for any vLLM that runs in one process, offline, with unbuffered logs
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
     "VLLM_NO_USAGE_STATS": "1",
     "DO_NOT_TRACK": "1",
@@ -16,8 +16,8 @@ OURS = {  # how our runner uses any vLLM
     "TOKENIZERS_PARALLELISM": "false",
     "PYTHONUNBUFFERED": "1",
 }
-KEPT = ("VLLM_CACHE_ROOT", "PYTHONPATH")  # where compiled kernels and packages lie
-INHERITED = (  # they can matter; what is loaded from elsewhere is at least on record
+KEPT = ("VLLM_CACHE_ROOT", "PYTHONPATH")  # of DROPPED: where compiled kernels and packages lie
+INHERITED = (  # recorded where set, since they can change speed or what is loaded
     "CUDA_VISIBLE_DEVICES",
     "LD_PRELOAD",
     "OMP_NUM_THREADS",
@@ -28,15 +28,20 @@ DROPPED = ("VLLM_", "PYTHON")
 
 
 def child_environment(inherited: Mapping[str, str], registered: Mapping[str, str]) -> dict[str, str]:
-    """Environment of an engine process; registered values win."""
+    """Environment of an engine process.
+
+    Args:
+        inherited: the environment that the parent runs in.
+        registered: the experiment's variables, which win over all others.
+    """
     kept = {name: value for name, value in inherited.items() if not name.startswith(DROPPED) or name in KEPT}
-    return kept | OURS | dict(registered)
+    return kept | REQUIRED | dict(registered)
 
 
 def recorded_environment(environment: Mapping[str, str], registered: Mapping[str, str]) -> dict[str, str]:
-    """What the process saw of the registered variables, ours and those that can matter, by name.
+    """The recorded part of a process's environment: registered, REQUIRED and INHERITED variables, by name.
 
-    vLLM sets variables of its own at import, some of them random; they are its state, not its surroundings.
+    Others are left out: vLLM sets some at import, with random values.
     """
-    names = {*registered, *OURS, *INHERITED}
+    names = {*registered, *REQUIRED, *INHERITED}
     return {name: environment[name] for name in sorted(names) if name in environment}

@@ -1,6 +1,7 @@
-"""Which lock is an engine's environment made from, and is the environment the one it names?
+"""Lock file of an engine environment, and how the installed packages differ from it.
 
-One lock a kind of engine. It reads no environment and installs nothing: versions are handed in.
+One lock file for each backend, in `locks/`. Reads no environment and installs nothing: versions are
+arguments.
 """
 
 import re
@@ -15,21 +16,26 @@ LOCKS: dict[Backend, str] = {"vllm-cuda": "engine-gpu.txt", "vllm-cpu": "engine-
 _PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)", re.MULTILINE)
 
 
-def engine_lockfile(locks: Path, backend: Backend) -> Path | None:
-    """The lock of this kind of engine in the folder of locks, for the receipt; None where there is none."""
+def engine_lock(locks: Path, backend: Backend) -> Path | None:
+    """Path of the lock file of this backend in a folder of lock files; None where there is none."""
     path = locks / LOCKS[backend]
     return path if path.is_file() else None
 
 
 def parse_pins(text: str) -> dict[str, str]:
-    """Version by normalised name of each pinned requirement."""
+    """Version by normalised name (PEP 503) of each `name==version` line of a requirements file."""
     return {_normal(name): version for name, version in _PIN.findall(text)}
 
 
-def audit_lockfile(pins: Mapping[str, str], installed: Mapping[str, str]) -> tuple[str, ...]:
-    """A line for each pinned package that is absent or of another version; local ones play no part.
+def audit_lock(pins: Mapping[str, str], installed: Mapping[str, str]) -> tuple[str, ...]:
+    """Differences between a lock file and what is installed.
 
-    A lock's digest in a receipt says what should be installed; these lines say where it is not.
+    Args:
+        pins: version by name, see `parse_pins`.
+        installed: version by name, of the environment.
+
+    Returns one line for each pinned package that is absent or of another version; local version labels
+    (`+cpu`) are ignored, and so are packages that are installed and not pinned.
     """
     found = {_normal(name): version.partition("+")[0] for name, version in installed.items()}
     return tuple(

@@ -1,6 +1,6 @@
-"""What is an engine process asked for? The one file that the parent writes and the child reads.
+"""Request of an engine process: the one file that the parent writes and the child reads.
 
-Plain registered values and token ids; the child needs no params.yaml, no prompts' text and no network.
+Registered values and token ids; the child needs no params.yaml, no prompts' text and no network.
 """
 
 from pathlib import Path
@@ -19,23 +19,25 @@ __all__ = ["EngineRequest", "ProcessRequest", "RequestRecord", "load_request", "
 
 
 class RequestRecord(Frozen):
-    """One prompt by id and token ids."""
+    """One prompt: its record id and its token ids."""
 
     record_id: str = Field(min_length=1)
     prompt_token_ids: tuple[TokenId, ...] = Field(min_length=1)
 
 
 class ProcessRequest(Frozen):
-    """What every engine process is asked in; `environment` is set by the parent when it starts the child."""
+    """Common part of all requests. `environment`: registered variables that the parent sets for the child."""
 
     environment: dict[str, str]
 
 
 class EngineRequest(ProcessRequest):
-    """Everything that one engine process does: build with `engine_args`, report, wait, sample, write.
+    """Request of one phase: build an engine, sample `k` samples of each record in two stages, write them.
 
-    `engine_args` are the complete keyword arguments of vLLM's `LLM`; nothing is left to its defaults that the
-    registration names.
+    `engine_args` are all keyword arguments of vLLM's `LLM`; nothing that the registration names is left to
+    its defaults. `samples_path` is where the Parquet file goes. `generation_code_sha256` is that of the
+    parent: a child that imports other code refuses. `engine_lock_path` is recorded by digest and compared
+    with what is installed.
     """
 
     schema_version: Literal[1] = 1
@@ -50,21 +52,21 @@ class EngineRequest(ProcessRequest):
     admission: Literal["worst_case", "spaced"]
     samples_path: str = Field(min_length=1)
     engine_lock_path: str | None = None
-    generation_code_sha256: Sha256 | None = None  # of the parent; a child of other code refuses
+    generation_code_sha256: Sha256 | None = None
     progress_interval_s: Annotated[float, Field(gt=0)] = 1.0
 
     def engine_records(self) -> list[EngineRecord]:
-        """The prompts in request order."""
+        """The prompts in request order, as two-stage sampling takes them."""
         return [EngineRecord(record.record_id, record.prompt_token_ids) for record in self.records]
 
 
 def load_request(path: Path) -> EngineRequest:
-    """Read a request file strictly. Raises EngineFailed with the field at fault."""
+    """Read the request file of a phase. Raises EngineFailed naming the field at fault."""
     return parse_model(
         EngineRequest, read_json(path, error=EngineFailed), where=str(path), error=EngineFailed
     )
 
 
 def write_request(path: Path, request: ProcessRequest) -> None:
-    """Write a request file as canonical JSON; an existing one is replaced."""
+    """Write a request file as canonical JSON; an existing file is replaced."""
     path.write_bytes(canonical_bytes(request))

@@ -1,1 +1,1 @@
-"""Live gates, one module each: engine facts in, gate record out, or a refusal."""
+"""Live gates, one module each: engine facts in, a GateRecord out, or GateRefused; order in all_gates.py."""

@@ -1,7 +1,14 @@
-"""May this engine sample this phase? Every live gate in order, or the first refusal.
+"""All live gates of a phase, run after its engine is built and before a token is sampled.
 
-After the engine is built and before a token is sampled. A refusal is an infrastructure failure, never a
-result; nothing here generates, and nothing here knows what a model said.
+In this order, so that a later gate may rely on an earlier one:
+
+1. live_settings: the engine is the registered one.
+2. prompt_identity: the prompts are the frozen ones.
+3. context: the longest prompt leaves room for budget, close and answer.
+4. kv_fit: the KV pool holds every active sequence at its longest.
+5. cuda_graphs: the captured graphs are the registered ones.
+
+A refusal is a failure of the infrastructure, never a result of the experiment.
 """
 
 from collections.abc import Sequence
@@ -28,9 +35,14 @@ def run_gates(
     *,
     frozen: Sequence[PromptFacts],
 ) -> tuple[GateRecord, ...]:
-    """The five records for the preflight, in fixed order. Raises GateRefused at the first gate that says no.
+    """Run the five live gates.
 
-    `prompts`: the phase's arm as rendered now, in record order; `frozen`: the same arm of the manifest.
+    Args:
+        facts: what the built engine reported.
+        prompts: the phase's arm as rendered now, in record order.
+        frozen: the same arm of the frozen manifest.
+
+    Returns their records, in the order above, for preflight.json. Raises GateRefused at the first refusal.
     """
     return (
         check_live_settings(experiment, rung, facts),

@@ -1,6 +1,6 @@
-"""Does the longest prompt leave room for its whole budget, the close and the answer?
+"""Gate `context`: the longest prompt with its whole budget, the close and the answer fits max_model_len.
 
-Never by cutting a prompt or shrinking a budget: what does not fit is refused, by name and overflow.
+No prompt is truncated and no budget reduced: what does not fit is refused.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ __all__ = ["check_context", "longest_prompt"]
 
 
 def longest_prompt(prompts: Sequence[PromptFacts]) -> PromptFacts:
-    """The prompt of most tokens, the first on a tie. Raises GateRefused on none, or on an empty one."""
+    """The prompt of most tokens, the first on a tie. Raises GateRefused on no prompts, or on an empty one."""
     for prompt in prompts:
         if type(prompt.prompt_tokens) is not int or prompt.prompt_tokens < 1:
             raise GateRefused(
@@ -30,10 +30,15 @@ def longest_prompt(prompts: Sequence[PromptFacts]) -> PromptFacts:
 def check_context(
     experiment: Experiment, rung: Rung, facts: EngineFacts, prompts: Sequence[PromptFacts]
 ) -> GateRecord:
-    """Longest prompt + budget + close + answer <= max_model_len, live and registered alike.
+    """Refuse a phase whose longest prompt + budget + close + answer exceeds max_model_len.
 
-    Raises GateRefused naming the prompt and the overflow in tokens; also where the longest prompt is longer
-    than the registered one, since the plan was shown with that.
+    Args:
+        facts: what the built engine reported; its max_model_len must be the registered one.
+        prompts: the phase's arm, after tokenisation.
+
+    Returns the record with each summand and the margin in tokens. Raises GateRefused naming the prompt and
+    the overflow in tokens, also where the longest prompt is longer than the registered one, from which the
+    approved plan was made.
     """
     registered = experiment.engine.max_model_len_tokens
     if facts.max_model_len_tokens != registered:

@@ -1,8 +1,10 @@
-"""Does a captured graph hold every decode width, and is it the registered list of graphs?
+"""Gate `cuda_graphs`: the engine captured graphs as registered in `engine.capture`.
 
-`exact` demands the registered list, live (in any order only where normalising is registered); `implicit`
-records what vLLM resolved and what stays uncovered; `none` demands that no graph exists. Asked and resolved
-lists are both the live engine's own words.
+`exact` needs the registered capture sizes, requested and resolved, covering every decode width up to
+max_num_seqs in full graphs. `implicit` records the sizes that vLLM chose and the widths that they leave
+uncovered. `none` needs an eager engine. All figures are `cudagraph_capture_sizes` and modes as the engine
+reports them; coverage follows vLLM's padding of a batch to the next capture size
+(capacity/capture_coverage.py).
 """
 
 from collections.abc import Mapping
@@ -26,7 +28,15 @@ PLAN = "ask `fitladder plan` for a capture list that ends at max_num_seqs"
 
 
 def check_cuda_graphs(experiment: Experiment, rung: Rung, facts: EngineFacts) -> GateRecord:
-    """The gate of the registered capture mode. Raises GateRefused naming the widths without a graph."""
+    """Refuse an engine whose captured graphs are not as registered.
+
+    Args:
+        rung: gives max_num_seqs, and the capture sizes of an exact one.
+        facts: what the built engine reported, draft tokens of speculation included.
+
+    Returns the record with requested and resolved sizes and the uncovered widths. Raises GateRefused naming
+    the sizes that differ, or the widths without a graph.
+    """
     draft = _draft_tokens({**facts.requested_args, **facts.resolved_args})
     if experiment.engine.capture == "exact":
         _check_exact(rung, facts, draft, normalised=experiment.engine.capture_normalised)
@@ -55,7 +65,10 @@ def check_cuda_graphs(experiment: Experiment, rung: Rung, facts: EngineFacts) ->
 
 
 def _draft_tokens(args: Mapping[str, Any]) -> int:
-    """Draft tokens a step under speculation, 0 without; they multiply the widest batch."""
+    """Draft tokens of each sequence and step under speculation (`num_speculative_tokens`), 0 without.
+
+    A decode step of N sequences has N * (1 + draft) tokens. Raises GateRefused where the number is not known.
+    """
     speculation = args.get("speculative_config")
     value = (
         speculation.get("num_speculative_tokens", args.get("num_speculative_tokens"))

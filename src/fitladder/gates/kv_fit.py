@@ -1,7 +1,7 @@
-"""KV-cache fit of a phase on the live pool, every active sequence at its longest.
+"""Gate `kv_fit`: the live KV pool holds every active sequence of the phase at its longest.
 
-A preempted sequence is recomputed in another batch, so a run that does not fit is another experiment.
-Pure: it sees only numbers that a live engine reported at this start; no figure of an earlier one counts.
+A preempted sequence is recomputed in another batch, so a run that does not fit is another experiment. Pure:
+sees only numbers that the engine reported at this start.
 """
 
 from fitladder.capacity.kv_blocks import (
@@ -26,10 +26,17 @@ POLICY = "preemption-free admission; a sequence waits until its longest fits"
 def check_kv_fit(
     experiment: Experiment, rung: Rung, phase: Phase, facts: EngineFacts, longest_prompt_tokens: int
 ) -> GateRecord:
-    """Record of the fit by the registered rule (capacity/kv_rule.py), on what the built engine reported.
+    """Refuse a phase whose active sequences do not fit the live KV pool by the registered rule.
 
-    Width is min(records * K, max_num_seqs). Under spaced admission the pool must hold one longest sequence,
-    and admission, not width, keeps it free of preemption. Raises GateRefused with demand, pool and widest.
+    Active are min(records * K, max_num_seqs) sequences. Under spaced admission the pool must hold one, since
+    requests are held back so that none is preempted. The rule is capacity/kv_rule.py.
+
+    Args:
+        facts: what the built engine reported; no figure of an earlier start counts.
+        longest_prompt_tokens: longest prompt of the phase's arm, after tokenisation.
+
+    Returns the record with demand, pool and margin in tokens and in blocks. Raises GateRefused naming demand,
+    pool and the widest batch that fits, or that the engine's figures contradict each other.
     """
     if facts.block_size_tokens is None:
         raise GateRefused(
@@ -99,7 +106,7 @@ def check_kv_fit(
 
 
 def _check_concurrency(facts: EngineFacts) -> None:
-    """vLLM's two figures are one: `kv_cache_size_tokens == int(max_concurrency * max_model_len)`."""
+    """Refuse facts unless kv_cache_size_tokens == int(max_concurrency * max_model_len), as in vLLM."""
     whole, _, decimals = facts.max_concurrency.partition(".")
     if not (whole.isdecimal() and whole.isascii() and (decimals or "0").isdecimal()):
         raise GateRefused(

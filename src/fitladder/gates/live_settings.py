@@ -1,6 +1,6 @@
-"""Is the live engine the registered one? Every setting that changes a result, compared one by one.
+"""Gate `live_settings`: every setting of the live engine that can change a result is the registered one.
 
-It compares what the engine says about itself, not what was asked of it.
+Compares what the engine reports about itself, not the arguments that it was built with.
 """
 
 from fitladder.errors import GateRefused
@@ -15,10 +15,16 @@ DEVICE_OF_BACKEND = {"vllm-cuda": "cuda", "vllm-cpu": "cpu"}
 
 
 def check_live_settings(experiment: Experiment, rung: Rung, facts: EngineFacts) -> GateRecord:
-    """Live length, width, batch, seed, dtype, caching and scheduling equal the registered ones.
+    """Refuse an engine with another length, width, batch, seed, dtype, caching, scheduling or device.
 
-    A version or a pool size is compared where one is registered. Raises GateRefused naming the first
-    setting that differs, with both values.
+    vLLM's version and the number of blocks are compared where they are registered.
+
+    Args:
+        rung: gives max_num_seqs.
+        facts: what the built engine reported.
+
+    Returns the record with the live values. Raises GateRefused naming the first setting that differs, with
+    both values.
     """
     engine = experiment.engine
     pairs: dict[str, tuple[Number, Number]] = {

@@ -1,6 +1,6 @@
-"""Are these the frozen prompts, every one, in order? By digest and token count, never by text.
+"""Gate `prompt_identity`: the phase's prompts are the frozen ones, in order, by SHA-256 and token count.
 
-The first differing token id is found before the engine is built; here identities alone decide.
+Which token id differs is found before the engine is built (prompts/manifest.py); this gate sees no text.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ FREEZE = "restore the registered input; a changed prompt is a new experiment"
 
 @dataclass(frozen=True)
 class PromptFacts:
-    """One prompt as rendered now, or as the manifest froze it."""
+    """One prompt as rendered now, or as frozen in the manifest; the digest is of its UTF-8 text."""
 
     record_id: str
     rendered_sha256: str
@@ -26,9 +26,15 @@ class PromptFacts:
 def check_prompt_identity(
     prompts: Sequence[PromptFacts], frozen: Sequence[PromptFacts], records_per_arm: int
 ) -> GateRecord:
-    """Rendered SHA-256 and token count of every prompt equal the manifest's, none more, none fewer.
+    """Refuse prompts that are not the frozen ones: each record once, in order, with equal digest and length.
 
-    Raises GateRefused naming the first prompt and field that differ.
+    Args:
+        prompts: the phase's arm as rendered now.
+        frozen: the same arm of the manifest.
+        records_per_arm: the registered number of records.
+
+    Returns the record with the number of prompts and their tokens. Raises GateRefused naming the first prompt
+    and field that differ.
     """
     have, need = [prompt.record_id for prompt in prompts], [prompt.record_id for prompt in frozen]
     if len(set(have)) != len(have):

@@ -1,1 +1,1 @@
-"""From tasks to token ids: wording, records, rendering, tokenising, and the frozen manifest."""
+"""Prompts: records of messages, their rendering, tokenisation, and the frozen manifest."""

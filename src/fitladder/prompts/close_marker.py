@@ -1,6 +1,7 @@
-"""Does a marker's text really become the registered ids, alone and in its sequence?
+"""Check of a registered close marker against the tokenizer.
 
-A marker that falls into several ids is never stood for by its first one: a lone `17` is no close.
+A marker that is several ids must be registered with all of them: its first id alone also occurs in other
+text.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,8 +20,15 @@ def check_marker(
     sequence_ids: Sequence[int],
     encode: Callable[[str], Sequence[int]],
 ) -> None:
-    """Raises InputRefused unless `marker` encodes to exactly `marker_ids` (one id, or the whole registered
-    run), and `sequence`, what is injected and begins with the marker, to `sequence_ids` beginning with them.
+    """Refuse a marker or an injected sequence whose text does not encode to the registered ids.
+
+    Args:
+        name: what the marker is called in messages.
+        marker, marker_ids: the text that ends thinking, and all ids that it becomes.
+        sequence, sequence_ids: what is injected where a sample did not close; begins with the marker.
+        encode: text to ids, without special ones added.
+
+    Raises InputRefused naming the ids that the tokenizer gives.
     """
     for what, text, need in ((name, marker, marker_ids), (f"{name} sequence", sequence, sequence_ids)):
         got = list(encode(text))

@@ -1,7 +1,7 @@
-"""The frozen identity of every prompt, checked before any engine starts.
+"""Prompt manifest: digests and token ids of every prompt, frozen at registration.
 
-It compares plain rows and never re-freezes: after drift the registered manifest stays as it is, and a
-changed prompt is a new experiment.
+Prompts are compared with it before any engine is built. It is never written again: a changed prompt is
+another experiment.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -34,7 +34,7 @@ _TokenId = Annotated[int, Field(ge=0)]
 
 
 class TokenizerIdentity(BaseModel):
-    """Which tokenizer file made the ids, and with which library release."""
+    """SHA-256 of the tokenizer file that made the ids, and the version of the `tokenizers` library."""
 
     model_config = _CONFIG
     tokenizer_sha256: _Sha256
@@ -42,7 +42,7 @@ class TokenizerIdentity(BaseModel):
 
 
 class PromptEntry(BaseModel):
-    """One prompt. The historic manifest froze counts; every new one freezes the ids too."""
+    """One prompt. `prompt_token_ids` is None in the historic manifest, which froze counts only."""
 
     model_config = _CONFIG
     id: str
@@ -53,7 +53,7 @@ class PromptEntry(BaseModel):
 
 
 class PromptManifest(BaseModel):
-    """prompt_manifest.json; arms map to entries in record order."""
+    """prompt_manifest.json: entries of each arm in record order, and the text that opens thinking."""
 
     model_config = _CONFIG
     schema_version: Literal[1]
@@ -66,7 +66,7 @@ class PromptManifest(BaseModel):
 
 @dataclass(frozen=True)
 class RenderedPrompt:
-    """What a prompt is now: identities and ids, without its text."""
+    """A prompt as rendered and tokenised now: its digests and ids, without its text."""
 
     id: str
     input_record_sha256: str
@@ -75,8 +75,14 @@ class RenderedPrompt:
 
 
 def parse_manifest(value: object, *, where: str) -> PromptManifest:
-    """A manifest from plain data (`canonical.read_json`). Raises InputRefused on another form, on aliasing
-    ids, and on ids that disagree with their count."""
+    """Manifest from parsed JSON.
+
+    Args:
+        where: path that refusals name.
+
+    Raises InputRefused on another form, on record ids that alias each other (record_names.py), and on token
+    ids that are not as many as their count says.
+    """
     manifest = parse_model(PromptManifest, value, where=where)
     entries = [entry for rows in manifest.arms.values() for entry in rows]
     check_ids([entry.id for entry in entries], what=where)
@@ -91,14 +97,19 @@ def parse_manifest(value: object, *, where: str) -> PromptManifest:
 
 
 def render_manifest(manifest: PromptManifest) -> bytes:
-    """Canonical JSON, absent fields left out."""
+    """The manifest's bytes: canonical JSON, absent fields left out."""
     return canonical_bytes(manifest.model_dump(mode="json", exclude_none=True))
 
 
 def render_prompts(
     records: Iterable[Record], open_text: str, encode: Callable[[str], Sequence[int]]
 ) -> tuple[RenderedPrompt, ...]:
-    """Render and tokenise records in order."""
+    """Render and tokenise records, in order.
+
+    Args:
+        open_text: registered opening of thinking, appended to the assistant's turn.
+        encode: text to ids, without special ones added.
+    """
     rows = []
     for record in records:
         text = render_prompt(record, open_text)
@@ -119,7 +130,15 @@ def freeze_prompts(
     tokenizer: TokenizerIdentity,
     special_ids: frozenset[int],
 ) -> PromptManifest:
-    """A new experiment's manifest. Raises InputRefused on aliasing ids, an empty prompt, or a doubled BOS."""
+    """Manifest of a new experiment.
+
+    Args:
+        arms: rendered prompts by arm, in record order.
+        special_ids: the tokenizer's special ids; a prompt that begins with one of them twice has a doubled
+            BOS.
+
+    Raises InputRefused on record ids that alias each other, on an empty prompt, or on a doubled BOS.
+    """
     check_ids([row.id for rows in arms.values() for row in rows], what="prompt manifest")
     for rows in arms.values():
         for row in rows:
@@ -148,10 +167,17 @@ def check_prompts(
     tokenizer: TokenizerIdentity,
     special_ids: frozenset[int],
 ) -> None:
-    """Raises InputRefused unless these prompts are the frozen ones of the arm, in order.
+    """Refuse prompts that are not the frozen ones of an arm, in order.
 
-    Drift names the prompt, the first differing token index and both ids. The tokenizer file must be the
-    frozen one; another `tokenizers` release is judged by the ids it makes.
+    The tokenizer file must be the frozen one; another version of `tokenizers` is allowed where it makes equal
+    ids.
+
+    Args:
+        prompts: the arm as rendered now.
+        tokenizer: of the file in use.
+        special_ids: as in `freeze_prompts`.
+
+    Raises InputRefused naming the prompt and, where ids are frozen, the first differing token and both ids.
     """
     entries = manifest.arms.get(arm)
     if entries is None:

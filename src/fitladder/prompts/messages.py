@@ -1,6 +1,6 @@
-"""What is a record: the messages of one prompt, with an id that no other record can overwrite.
+"""Record: the messages of one prompt, under an id that is unique as text and as a file name.
 
-It knows nothing of tasks or macros, so that rendering and manifest depend on this much only.
+Knows nothing of tasks or macros, so that rendering and the manifest do not depend on a domain.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ _TURN_MARKERS: Final = ("<|im_start|>", "<|im_end|>")
 
 
 class Message(BaseModel):
-    """One turn."""
+    """One turn of a conversation."""
 
     model_config = _CONFIG
     role: Literal["system", "user", "assistant"]
@@ -36,8 +36,14 @@ class Record(BaseModel):
 
 
 def parse_records(rows: object, *, where: str) -> tuple[Record, ...]:
-    """Records from plain data. Raises InputRefused on aliasing ids, unknown fields, or a turn marker inside
-    a message (it would forge a turn when rendered)."""
+    """Records from parsed JSON, an array of objects.
+
+    Args:
+        where: path that refusals name.
+
+    Raises InputRefused on ids that alias each other, on unknown fields, or on a ChatML turn marker inside a
+    message, which would become a turn of its own when rendered.
+    """
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise InputRefused(f"{where}: records", got=type(rows).__name__, need="an array of objects")
     check_ids([row.get("id") for row in rows], what=where)

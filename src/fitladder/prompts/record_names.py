@@ -1,7 +1,6 @@
-"""Which ids may name a record: unique as text and as file names, on any system.
+"""Rule for record ids: unique as text and as file names, on any file system.
 
-Two ids that could ever overwrite one another in a log or folder are refused together, before anything
-runs; so is an id that no file system takes.
+Two ids that could overwrite each other in a log or folder are refused, and so is one that is no file name.
 """
 
 import re
@@ -18,7 +17,7 @@ _OTHER: Final = re.compile(r"[^0-9a-z]+")
 
 
 def _alias(value: object) -> str:
-    """What is left of an id once type, case, accents' composition and punctuation are lost."""
+    """The id without what a log or file system may lose: type, case, composition of accents, punctuation."""
     if isinstance(value, bool) or (isinstance(value, float) and value.is_integer()):
         value = int(value)  # equal keys in every log that is keyed by value
     text = str(value)
@@ -30,8 +29,15 @@ def _fold(text: str) -> str:
 
 
 def check_ids(ids: Sequence[object], *, what: str) -> tuple[str, ...]:
-    """The ids as strings. Raises InputRefused naming both of any two that alias each other (1 and "1",
-    1 and true, "a/b" and "a_b", composed and decomposed accents, equal ids), then any unfit one."""
+    """The ids, all of them strings that no other one aliases.
+
+    Aliases are equal ids, 1 and "1", 1 and true, "a/b" and "a_b", composed and decomposed accents.
+
+    Args:
+        what: name of the list in refusals.
+
+    Raises InputRefused naming both of two aliases, or an id that is no string or no file name.
+    """
     seen: dict[str, object] = {}
     for value in ids:
         alias = _alias(value)
@@ -54,8 +60,11 @@ def check_ids(ids: Sequence[object], *, what: str) -> tuple[str, ...]:
 
 
 def check_file_name(name: str, *, what: str) -> None:
-    """Refuse a name that is no portable file name: surrogates, NUL and other control characters, path
-    separators, dot names, blanks at an end, more than 200 bytes."""
+    """Refuse a name that is no portable file name.
+
+    Such are names with surrogates, control characters or path separators, dot names, names with a blank at an
+    end, and names of more than MAX_ID_BYTES bytes in UTF-8.
+    """
     bad = next((char for char in name if unicodedata.category(char) in ("Cc", "Cs") or char in "/\\"), None)
     if bad is not None:
         raise InputRefused(f"{what}: {ascii(name)[:80]} is no file name", got=f"the character {bad!a}")

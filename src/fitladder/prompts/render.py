@@ -1,6 +1,6 @@
-"""The exact text the engine gets: ChatML, rendered here and nowhere else.
+"""Rendering of a record as ChatML text, the exact text that is tokenised.
 
-No chat template is read at run time, so none can drift, insert a date, or add a system turn.
+The model's chat template is not read, since it could change, insert a date, or add a system turn.
 """
 
 from fitladder.canonical import sha256_bytes
@@ -11,8 +11,11 @@ __all__ = ["render_prompt", "text_sha256"]
 
 
 def render_prompt(record: Record, open_text: str) -> str:
-    """Per message `<|im_start|>{role}\\n{content}<|im_end|>\\n`, then the assistant's turn and `open_text`
-    (the registered opening of thinking, such as `<think>\\n`)."""
+    """Text of a record: `<|im_start|>{role}\\n{content}<|im_end|>\\n` a message, then the assistant's turn.
+
+    Args:
+        open_text: registered opening of thinking, such as `<think>\\n`, which ends the text.
+    """
     turns = (f"<|im_start|>{message.role}\n{message.content}<|im_end|>\n" for message in record.messages)
     return "".join(turns) + "<|im_start|>assistant\n" + open_text
 

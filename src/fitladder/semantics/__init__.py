@@ -1,1 +1,1 @@
-"""What the answers were worth: parsed, chosen by visible examples, and only then graded."""
+"""Semantic analysis of selected samples: parse, choose by visible examples, freeze, grade on hidden ones."""

@@ -1,8 +1,7 @@
-"""The third pass: decode, parse, choose, freeze, and only then open what was sealed and grade.
+"""Semantic analysis: decode, parse, choose and freeze, and only then load the hidden examples and grade.
 
-Nothing is opened before the verdict of passes one and two is looked at; an ineligible history is
-answered with its reason, and no callable is called. The hidden loader is handed the digest of the frozen
-choices, so it cannot run before they exist.
+Where nothing was selected, no file is opened and no token decoded: the report holds the reason. The loader of
+the hidden examples takes the digest of the frozen choices, so it cannot run before they exist.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,7 +36,7 @@ Decode = Callable[[Sequence[int]], str]
 
 
 class IneligibleReport(BaseModel):
-    """The whole report of an ineligible history."""
+    """Report of an experiment from which nothing was selected, with the reason."""
 
     model_config = _CONFIG
     eligible: Literal[False] = False
@@ -45,7 +44,7 @@ class IneligibleReport(BaseModel):
 
 
 class SemanticReport(BaseModel):
-    """Everything that was found, counts and programs; no answer text."""
+    """Report of the selected samples: counts, gates and programs, but no text of an answer."""
 
     model_config = _CONFIG
     eligible: Literal[True] = True
@@ -64,7 +63,7 @@ class SemanticReport(BaseModel):
 
 
 def analyse(
-    history: SelectedSamples | NothingSelected,
+    selected: SelectedSamples | NothingSelected,
     registered: Semantics,
     limits: Limits,
     *,
@@ -72,47 +71,53 @@ def analyse(
     decode: Decode,
     load_hidden: Callable[[str], HiddenTasks],
 ) -> SemanticReport | IneligibleReport:
-    """Analyse a selected matrix.
+    """Analyse the selected samples of both arms.
 
-    `load_inputs` reads the open half of the task set, `decode` turns answer ids into text, `load_hidden`
-    opens the sealed half; its argument is the digest of the frozen choices. Raises BundleError on rows that
-    are not the whole matrix, InputRefused on a sealed half of another task set. A single bad answer never
-    raises: it is a rejected sample with its reason.
+    Args:
+        selected: what the ladder selected, verified, or why there is nothing.
+        registered: thresholds of the semantic gates.
+        limits: on programs and on what may end an answer.
+        load_inputs: reads the visible task files.
+        decode: answer ids to text.
+        load_hidden: reads the hidden tasks; its argument is the digest of the frozen choices.
+
+    An answer that cannot be decoded or parsed never raises: it is a rejected sample with its reason. Raises
+    BundleError on samples that are not all of both arms, InputRefused on hidden tasks of another task set.
     """
-    if not isinstance(history, SelectedSamples):
-        return IneligibleReport(reason=history.reason)
+    if not isinstance(selected, SelectedSamples):
+        return IneligibleReport(reason=selected.reason)
     inputs = load_inputs()
     tasks = inputs.visible.tasks
     libraries = {arm: _library(inputs, arm) for arm in ARMS}
-    rows = check_rows(history, [f"{task.id}::{arm}" for arm in ARMS for task in tasks])
-    judged: dict[str, tuple[ScoredSample, ...]] = {}
+    rows = check_rows(selected, [f"{task.id}::{arm}" for arm in ARMS for task in tasks])
+    scored: dict[str, tuple[ScoredSample, ...]] = {}
     choices: dict[str, Choice] = {}
     for arm in ARMS:
         for task in tasks:
             name = f"{task.id}::{arm}"
             results = [_parse(row, libraries[arm], limits, decode) for row in rows[name]]
-            judged[name] = score_samples(results, task.visible)
-            choices[name] = choose(name, judged[name])
+            scored[name] = score_samples(results, task.visible)
+            choices[name] = choose(name, scored[name])
     frozen = choices_sha256(list(choices.values()))
 
-    sealed = check_hidden(load_hidden(frozen), tasks)
+    hidden = check_hidden(load_hidden(frozen), tasks)
     task_rows: dict[str, list[TaskRow]] = {arm: [] for arm in ARMS}
     for arm in ARMS:
-        for task, secret in zip(tasks, sealed, strict=True):
+        for task, hidden_task in zip(tasks, hidden, strict=True):
             name = f"{task.id}::{arm}"
-            graded = grade(choices[name], judged[name], task, secret)
-            task_rows[arm].append(task_row(task, choices[name], judged[name], graded))
-    samples = [program_row(name, one) for name, group in judged.items() for one in group]
+            graded = grade(choices[name], scored[name], task, hidden_task)
+            task_rows[arm].append(task_row(task, choices[name], scored[name], graded))
+    samples = [program_row(name, one) for name, group in scored.items() for one in group]
     arms = {
         arm: arm_metrics(task_rows[arm], [row for row in samples if row.record_id.endswith(f"::{arm}")])
         for arm in ARMS
     }
     gates = judge_gates(arms["base"], arms["designed_ceiling"], registered)
     return SemanticReport(
-        experiment_id=history.experiment_id,
-        thinking_budget_tokens=history.thinking_budget_tokens,
-        samples_per_record=history.samples_per_record,
-        evidence_sha256=history.evidence_sha256,
+        experiment_id=selected.experiment_id,
+        thinking_budget_tokens=selected.thinking_budget_tokens,
+        samples_per_record=selected.samples_per_record,
+        evidence_sha256=selected.evidence_sha256,
         choices_sha256=frozen,
         hidden_sha256=inputs.visible.hidden_sha256,
         is_passed=all(gate.is_passed for gate in gates),

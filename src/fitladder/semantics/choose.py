@@ -1,7 +1,6 @@
-"""Which sample stands for a task? The earliest valid one with the most visible examples right.
+"""Choice of one sample for each task: the earliest valid one with the most visible examples right.
 
-It never sees a hidden example. The choices of a whole matrix are frozen under one digest before
-anything sealed may be opened.
+Never sees a hidden example. All choices are frozen under one digest before the hidden tasks may be loaded.
 """
 
 from collections.abc import Sequence
@@ -17,7 +16,7 @@ __all__ = ["Choice", "ScoredSample", "choices_sha256", "choose", "count_right", 
 
 @dataclass(frozen=True)
 class ScoredSample:
-    """One sample of a task after parsing, with its visible score (0 for a rejection)."""
+    """One parsed sample of a task and how many visible examples it gets right (0 for a rejection)."""
 
     sample_index: int
     result: Candidate | Rejection
@@ -26,7 +25,7 @@ class ScoredSample:
 
 @dataclass(frozen=True)
 class Choice:
-    """The sample that stands for a record, or None where no sample is valid."""
+    """The chosen sample of a record and its program in primitives; None where no sample is valid."""
 
     record_id: str
     sample_index: int | None
@@ -35,7 +34,7 @@ class Choice:
 
 
 def count_right(program: Sequence[str], examples: tuple[Example, ...]) -> int:
-    """How many examples the program reproduces in full."""
+    """Number of examples whose whole output the program gives. Raises InputRefused on an unknown call."""
     inputs, outputs = columns(examples)
     return int((execute(program, inputs) == outputs).all(axis=1).sum())
 
@@ -43,17 +42,17 @@ def count_right(program: Sequence[str], examples: tuple[Example, ...]) -> int:
 def score_samples(
     results: Sequence[Candidate | Rejection], visible: tuple[Example, ...]
 ) -> tuple[ScoredSample, ...]:
-    """Score a task's samples, given in sample order."""
+    """Score the parsed samples of a task, given in sample order, on its visible examples."""
     return tuple(
         ScoredSample(at, one, count_right(one.expansion, visible) if isinstance(one, Candidate) else 0)
         for at, one in enumerate(results)
     )
 
 
-def choose(record_id: str, judged: Sequence[ScoredSample]) -> Choice:
-    """The earliest among the best."""
+def choose(record_id: str, scored: Sequence[ScoredSample]) -> Choice:
+    """The earliest of the valid samples with the most visible examples right."""
     best: ScoredSample | None = None
-    for one in judged:
+    for one in scored:
         if isinstance(one.result, Candidate) and (best is None or one.visible_right > best.visible_right):
             best = one
     if best is None or not isinstance(best.result, Candidate):
@@ -62,5 +61,5 @@ def choose(record_id: str, judged: Sequence[ScoredSample]) -> Choice:
 
 
 def choices_sha256(choices: Sequence[Choice]) -> str:
-    """One digest over all choices, in order."""
+    """SHA-256 over the canonical JSON of all choices, in order."""
     return canonical_sha256([asdict(choice) for choice in choices])

@@ -1,6 +1,6 @@
-"""How good is the frozen choice on the hidden examples, and could any sample have done better?
+"""Grade of a frozen choice on the hidden examples, and whether any sample would have solved the task.
 
-The only consumer of the sealed half. It re-checks that half against the open one: a sealed program that
+The only module that reads hidden tasks. It first checks them against the visible ones: a hidden program that
 does not reproduce the visible examples belongs to another task set.
 """
 
@@ -17,8 +17,11 @@ __all__ = ["Grade", "check_hidden", "grade"]
 
 @dataclass(frozen=True)
 class Grade:
-    """`is_solved`: the chosen program is right on every visible and hidden example. `is_oracle_solved`: some
-    sample's is, chosen with the answers in hand; a bound, not a result."""
+    """Outcome of one task in one arm.
+
+    is_solved: the chosen program is right on every visible and every hidden example.
+    is_oracle_solved: the program of some sample is; an upper bound, since it picks by the hidden examples.
+    """
 
     hidden_right: int
     hidden_total: int
@@ -27,22 +30,31 @@ class Grade:
 
 
 def check_hidden(hidden: HiddenTasks, tasks: Sequence[VisibleTask]) -> tuple[HiddenTask, ...]:
-    """The sealed tasks in the open order. Raises InputRefused unless they are the same tasks."""
-    sealed = hidden.for_ids(tuple(task.id for task in tasks))
-    for task, secret in zip(tasks, sealed, strict=True):
-        examples = (*task.visible, *secret.hidden)
-        if count_right(secret.program, examples) != len(examples):
-            raise InputRefused(f"sealed program of {task.id}", got="other outputs", need="its own examples")
-    return sealed
+    """The hidden tasks, in the order of the visible ones.
+
+    Raises InputRefused unless they have the same ids and programs that reproduce all their examples.
+    """
+    hidden_tasks = hidden.for_ids(tuple(task.id for task in tasks))
+    for task, hidden_task in zip(tasks, hidden_tasks, strict=True):
+        examples = (*task.visible, *hidden_task.hidden)
+        if count_right(hidden_task.program, examples) != len(examples):
+            raise InputRefused(f"hidden program of {task.id}", got="other outputs", need="its own examples")
+    return hidden_tasks
 
 
-def grade(choice: Choice, judged: Sequence[ScoredSample], task: VisibleTask, sealed: HiddenTask) -> Grade:
-    """Grade one task of one arm."""
-    total = len(sealed.hidden)
-    right = count_right(choice.expansion, sealed.hidden) if choice.expansion is not None else 0
+def grade(choice: Choice, scored: Sequence[ScoredSample], task: VisibleTask, hidden: HiddenTask) -> Grade:
+    """Grade one task of one arm.
+
+    Args:
+        choice: the frozen choice of the task.
+        scored: all samples of the task, for the oracle.
+        task, hidden: both halves of the task.
+    """
+    total = len(hidden.hidden)
+    right = count_right(choice.expansion, hidden.hidden) if choice.expansion is not None else 0
     solvers = {
         one.result.expansion
-        for one in judged
+        for one in scored
         if isinstance(one.result, Candidate) and one.visible_right == len(task.visible)
     }
     return Grade(
@@ -51,5 +63,5 @@ def grade(choice: Choice, judged: Sequence[ScoredSample], task: VisibleTask, sea
         is_solved=choice.expansion is not None
         and right == total
         and choice.visible_right == len(task.visible),
-        is_oracle_solved=any(count_right(program, sealed.hidden) == total for program in solvers),
+        is_oracle_solved=any(count_right(program, hidden.hidden) == total for program in solvers),
     )

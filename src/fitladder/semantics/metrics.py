@@ -1,6 +1,6 @@
-"""The figures of one analysis: a row per task and arm, and their sums per arm. Counts only.
+"""Counts of a semantic analysis: a row for each sample and for each task and arm, and sums for each arm.
 
-It counts what was judged and graded elsewhere; rates are formed where a gate compares them.
+Rates are formed only where a gate compares them.
 """
 
 from collections import Counter
@@ -20,7 +20,7 @@ _CONFIG: Final = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
 class ProgramRow(BaseModel):
-    """One sample: its written program, or why there is none."""
+    """One sample: its program as written, or the reason (`parse.Reason`) why it has none."""
 
     model_config = _CONFIG
     record_id: str
@@ -32,7 +32,7 @@ class ProgramRow(BaseModel):
 
 
 class TaskRow(BaseModel):
-    """One task in one arm."""
+    """One task in one arm: its samples, the choice, and the grade."""
 
     model_config = _CONFIG
     record_id: str
@@ -53,7 +53,7 @@ class TaskRow(BaseModel):
 
 
 class SplitMetrics(BaseModel):
-    """Tasks of one split in one arm."""
+    """Counts of the tasks of one split in one arm."""
 
     model_config = _CONFIG
     tasks: int
@@ -63,7 +63,7 @@ class SplitMetrics(BaseModel):
 
 
 class ArmMetrics(BaseModel):
-    """One arm."""
+    """Counts of one arm; `rejections` by reason."""
 
     model_config = _CONFIG
     samples: int
@@ -76,7 +76,7 @@ class ArmMetrics(BaseModel):
 
 
 def program_row(record_id: str, one: ScoredSample) -> ProgramRow:
-    """One judged sample as a row."""
+    """Row of a scored sample of a record."""
     rejection = one.result if isinstance(one.result, Rejection) else None
     return ProgramRow(
         record_id=record_id,
@@ -88,15 +88,15 @@ def program_row(record_id: str, one: ScoredSample) -> ProgramRow:
     )
 
 
-def task_row(task: VisibleTask, choice: Choice, judged: Sequence[ScoredSample], graded: Grade) -> TaskRow:
-    """One task of one arm as a row."""
-    valid = [one.result for one in judged if isinstance(one.result, Candidate)]
-    too_deep = [one for one in judged if isinstance(one.result, Rejection) and one.result.is_parsed]
+def task_row(task: VisibleTask, choice: Choice, scored: Sequence[ScoredSample], graded: Grade) -> TaskRow:
+    """Row of a task in one arm, from its choice, its scored samples and its grade."""
+    valid = [one.result for one in scored if isinstance(one.result, Candidate)]
+    too_deep = [one for one in scored if isinstance(one.result, Rejection) and one.result.is_parsed]
     return TaskRow(
         record_id=choice.record_id,
         task_id=task.id,
         split=task.split,
-        samples=len(judged),
+        samples=len(scored),
         parsed_samples=len(valid) + len(too_deep),
         valid_samples=len(valid),
         macro_samples=sum(one.uses_macro for one in valid),
@@ -112,7 +112,7 @@ def task_row(task: VisibleTask, choice: Choice, judged: Sequence[ScoredSample], 
 
 
 def arm_metrics(tasks: Sequence[TaskRow], samples: Sequence[ProgramRow]) -> ArmMetrics:
-    """Sums over one arm's rows."""
+    """Sums over the rows of one arm."""
     rejections = Counter(row.rejected for row in samples if row.rejected)
     return ArmMetrics(
         samples=len(samples),

@@ -1,7 +1,6 @@
-"""Is an answer region exactly one legal `PROGRAM:` line? If not, why not.
+"""Parser of answers: exactly one legal `PROGRAM:` line, or the reason why an answer is rejected.
 
-It sees the answer's text only, never the thinking before it: a correct draft earns nothing. Whatever
-the text is, parsing is linear in it, expands one lookup deep and reads no number.
+Sees the text of the answer, never the thinking before it. Time is linear in the text whatever it holds.
 """
 
 import re
@@ -30,7 +29,7 @@ _FENCE: Final = re.compile(r"```[A-Za-z0-9_+-]{0,20}")
 
 
 class Reason(StrEnum):
-    """Why an answer is no candidate."""
+    """Reasons for rejecting an answer; the values are those of the reports."""
 
     EMPTY = "empty"
     UNDECODABLE = "undecodable"
@@ -46,7 +45,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True)
 class Limits:
-    """The two registered limits and the texts that may end an answer."""
+    """Limits of a program, written and in primitives, and the texts that may end an answer."""
 
     max_surface_calls: int = MAX_SURFACE_CALLS
     max_primitives: int = MAX_PRIMITIVES
@@ -55,32 +54,32 @@ class Limits:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A legal program: as written, and in primitives."""
+    """A legal program: `surface` as written, `expansion` in primitives."""
 
     surface: Program
     expansion: Program
 
     @property
     def uses_macro(self) -> bool:
-        """Does any written call stand for several primitives?"""
+        """True where a written call is a macro."""
         return self.surface != self.expansion
 
 
 @dataclass(frozen=True)
 class Rejection:
-    """No candidate. `detail` is plain ASCII of bounded length."""
+    """A rejected answer. `detail` is ASCII of bounded length."""
 
     reason: Reason
     detail: str = ""
 
     @property
     def is_parsed(self) -> bool:
-        """One well-formed line of known calls within the surface limit, though too deep when expanded."""
+        """True for a program whose only fault is its length in primitives: it counts as parsed."""
         return self.reason is Reason.EXPANDED_LIMIT
 
 
 def strip_answer(text: str, terminal_markers: Sequence[str]) -> str:
-    """Without blanks, terminal markers at the end, and one enclosing code fence."""
+    """The text without outer blanks, terminal markers at its end, and one enclosing code fence."""
     text = text.strip()
     end = len(text)
     while marker := next((one for one in terminal_markers if one and text.endswith(one, 0, end)), None):
@@ -94,7 +93,11 @@ def strip_answer(text: str, terminal_markers: Sequence[str]) -> str:
 
 
 def parse_answer(text: str, library: Library, limits: Limits) -> Candidate | Rejection:
-    """The candidate in an answer region, or why it holds none. Never raises on any text."""
+    """The program in an answer, or the reason why there is none. Never raises, whatever the text.
+
+    Args:
+        library: macros of the sample's arm.
+    """
     if len(text) > MAX_ANSWER_CHARACTERS:
         return Rejection(Reason.TOO_LONG, f"{len(text)} characters")
     lines = [line.strip() for line in strip_answer(text, limits.terminal_markers).split("\n")]

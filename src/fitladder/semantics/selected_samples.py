@@ -1,7 +1,6 @@
-"""What the analyser is told of the ladder: a verified, selected matrix, or why there is none.
+"""Input of the semantic analysis: the selected samples of an experiment, verified, or why there are none.
 
-Passes one (receipts and identities) and two (termination metrics) happen elsewhere; this is their
-result as plain data. Only token ids come along, never text.
+Receipts and termination audits were verified before (stages/semantics.py); here are token ids, never text.
 """
 
 from collections.abc import Sequence
@@ -14,7 +13,10 @@ __all__ = ["AnswerRow", "NothingSelected", "SelectedSamples", "check_rows"]
 
 @dataclass(frozen=True)
 class AnswerRow:
-    """One sample's answer region: the ids of stage 2, or those behind a natural close; () for no answer."""
+    """Answer ids of one sample.
+
+    Those of stage 2 where it ran, else those after the close marker in stage 1; () where there is no answer.
+    """
 
     record_id: str
     sample_index: int
@@ -23,9 +25,9 @@ class AnswerRow:
 
 @dataclass(frozen=True)
 class SelectedSamples:
-    """A selected K = samples_per_record matrix of both arms, re-verified in passes one and two.
+    """All samples of both arms at the selected budget, K = samples_per_record.
 
-    `evidence_sha256` names what those passes verified (receipts and recomputed metrics of the whole ladder).
+    `evidence_sha256` is over what was verified: receipts and recomputed audits of the whole ladder.
     """
 
     experiment_id: str
@@ -37,23 +39,26 @@ class SelectedSamples:
 
 @dataclass(frozen=True)
 class NothingSelected:
-    """Nothing may be decoded, for this reason."""
+    """The ladder selected nothing, so that nothing may be decoded; `reason` says why."""
 
     reason: str
 
 
-def check_rows(history: SelectedSamples, record_ids: Sequence[str]) -> dict[str, tuple[AnswerRow, ...]]:
-    """Rows by record, in sample order. Raises BundleError unless they are exactly samples 0..K-1 of exactly
-    these records, each once, even where a repeated row is identical."""
+def check_rows(selected: SelectedSamples, record_ids: Sequence[str]) -> dict[str, tuple[AnswerRow, ...]]:
+    """Rows by record id, in sample order.
+
+    Raises BundleError unless they are samples 0..K-1 of exactly these records, each once; a repeated row is
+    refused even where it is identical.
+    """
     found: dict[tuple[str, int], AnswerRow] = {}
-    for row in history.rows:
+    for row in selected.rows:
         key = (row.record_id, row.sample_index)
         if key in found:
             raise BundleError(
                 "a sample twice", got=f"{row.record_id!a} sample {row.sample_index}", need="each once"
             )
         found[key] = row
-    expected = {(name, index) for name in record_ids for index in range(history.samples_per_record)}
+    expected = {(name, index) for name in record_ids for index in range(selected.samples_per_record)}
     if not expected:
         raise BundleError("no samples to analyse", got="an empty matrix")
     for what, odd in (("missing", expected - found.keys()), ("not expected", found.keys() - expected)):
@@ -61,5 +66,5 @@ def check_rows(history: SelectedSamples, record_ids: Sequence[str]) -> dict[str,
             name, index = min(odd)
             raise BundleError(f"{len(odd)} samples are {what}", got=f"{name!a} sample {index} first")
     return {
-        name: tuple(found[name, index] for index in range(history.samples_per_record)) for name in record_ids
+        name: tuple(found[name, index] for index in range(selected.samples_per_record)) for name in record_ids
     }

@@ -1,6 +1,6 @@
-"""The three registered semantic gates, by integers, and what passing them does and does not license.
+"""The three semantic gates of the registered section `semantics`, and the sentence that reports them.
 
-Pure: it sees counts of both arms and the registered thresholds.
+Pure: counts of both arms and thresholds in. Rates and coverages are compared as ratios of integers.
 """
 
 from typing import Final
@@ -16,7 +16,7 @@ _CONFIG: Final = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
 class SemanticGate(BaseModel):
-    """One gate: what was counted, what was needed."""
+    """One semantic gate: whether it passed, what was counted, what was needed."""
 
     model_config = _CONFIG
     name: str
@@ -26,9 +26,11 @@ class SemanticGate(BaseModel):
 
 
 def judge_gates(base: ArmMetrics, designed: ArmMetrics, registered: Semantics) -> tuple[SemanticGate, ...]:
-    """Parse rate in each arm; reuse tasks with a valid macro candidate; designed reuse oracle against base.
+    """Judge the three gates, in order: parse_rate, macro_reuse_tasks, designed_reuse_oracle.
 
-    An empty arm or split passes nothing. Oracle coverages compare as ratios of integers.
+    parse_rate: enough samples parse in each arm. macro_reuse_tasks: enough reuse tasks have a valid sample
+    that calls a macro. designed_reuse_oracle: with designed macros the samples solve no smaller share of the
+    reuse tasks than without. An empty arm or split passes no gate.
     """
     arms = (("base", base), ("designed_ceiling", designed))
     parse = SemanticGate(
@@ -57,7 +59,7 @@ def judge_gates(base: ArmMetrics, designed: ArmMetrics, registered: Semantics) -
 
 
 def render_verdict(gates: tuple[SemanticGate, ...], base: ArmMetrics, designed: ArmMetrics) -> str:
-    """The sentence that stands beside the gates in every report."""
+    """Sentences on the outcome: counts of both arms, and what passing or not passing does not show."""
     counts = (
         f"Chosen programs solve {designed.reuse.solved_tasks} of {designed.reuse.tasks} reuse tasks with "
         f"designed macros and {base.reuse.solved_tasks} of {base.reuse.tasks} without; on the controls "

@@ -1,7 +1,7 @@
-"""Can a study's figures be believed later? Results and table follow from measurements, a receipt binds all.
+"""Study folder: study file, measurements, results and table, and a receipt with the digest of each.
 
-`verify_study` reads every byte, re-derives every figure and the page from the measurements, and refuses on
-the first difference.
+`verify_study` reads every byte, derives results and table again from the measurements, and refuses on the
+first difference.
 """
 
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ BOUND = (STUDY, MEASUREMENTS, RESULTS, TABLE)
 
 
 class StudyReceipt(Frozen):
-    """The completion mark of a session, written last; a later session writes a new one."""
+    """receipt.json: files and counts after a session, written last. A later session replaces it."""
 
     schema_version: Literal[1]
     study_id: Identifier
@@ -48,7 +48,7 @@ class StudyReceipt(Frozen):
 
 @dataclass(frozen=True)
 class VerifiedStudy:
-    """A study whose every figure was derived again."""
+    """A study folder in which every figure follows from the measurements."""
 
     study: Study
     measurements: Measurements
@@ -59,7 +59,12 @@ class VerifiedStudy:
 def write_study_bundle(
     folder: Path, study: Study, measured: Measurements, *, noted_at_s: int
 ) -> StudyReceipt:
-    """Results, table and receipt beside the study file and the measurements that stand in the folder."""
+    """Derive results and table from the measurements, write them, then the receipt.
+
+    Args:
+        folder: holds the study file and the measurements already.
+        noted_at_s: wall clock, a note in the receipt.
+    """
     results = analyse(study, measured)
     replace_file(folder / RESULTS, render_sealed(results))
     replace_file(folder / TABLE, render_table(study, results).encode())
@@ -70,7 +75,11 @@ def write_study_bundle(
 
 
 def verify_study(folder: Path) -> VerifiedStudy:
-    """The study in a folder. Raises BundlePartial without a receipt, BundleTampered naming what differs."""
+    """Verify a study folder.
+
+    Raises BundlePartial without a receipt, BundleTampered naming the file that differs from the receipt or
+    does not follow from the measurements, and what `parse_study` and `parse_measurements` raise.
+    """
     path = folder / RECEIPT
     if not path.exists():
         raise BundlePartial(f"{folder} has no receipt", need=RECEIPT, do="run the study")

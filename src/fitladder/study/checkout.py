@@ -1,7 +1,7 @@
-"""A study of this checkout, run on its device: one host for the command and for the Prefect flow.
+"""A study of this checkout on its device, for the command and for the Prefect flow.
 
-It holds the device's lock while engines may stand, so that no phase and no rehearsal shares the device, and
-the results carry the digest of the engine lock in `locks/`.
+Holds the device's lock while engines run, so that no phase and no rehearsal shares the device. The results
+carry the digest of the engine lock file in `locks/`.
 """
 
 import os
@@ -53,7 +53,7 @@ def study_host(
 
 
 def run_here(workspace: Workspace, host: StudyHost) -> VerifiedStudy:
-    """Run what the study has left under the device's lock, then derive every figure again.
+    """Run what is left of a study under the device's lock, then verify its folder.
 
     Raises RootBusy naming the holder where an engine of this checkout is on the device.
     """

@@ -1,8 +1,8 @@
-"""What happens inside a cell's engine process: build, facts, warm-up, then one run a command.
+"""Engine process of one cell: build, report facts, warm up, then run the workload whenever it is told.
 
     python -m fitladder.study.child REQUEST.json EVENTS_FD      (started by study/process.py)
 
-Imports the engine, so only a process that may import vllm imports this module.
+Imports vllm through the engine; runs in the engine environment.
 """
 
 import sys
@@ -46,7 +46,7 @@ def _run(request_path: Path, events: Events, commands: Commands) -> int:
 
 
 def _warm_up(engine: VllmEngine, request: CellRequest) -> None:
-    """The workload with few tokens; where kernels are compiled as batches first need them, those too."""
+    """Run the workload with few tokens; on CUDA also batches that compile the kernels of every width."""
     few = request.requests(request.workload.warmup_tokens)
     engine.generate(few, _unheard)
     if engine.facts().device == "cuda":
@@ -82,7 +82,7 @@ def _measure(
 
 
 def _unheard(_: Progress) -> None:
-    """The warm-up is not measured."""
+    """Ignores the live counts of a warm-up."""
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""What did a study's cells do? Engines as they reported themselves, runs, failures; appended, never changed.
+"""measurements.json of a study: engines as they reported themselves, runs and failures, in order.
 
-The one file that a study writes while it runs. Models and plain reading and writing of them.
+The one file that a study writes while it runs. Records are appended and never changed.
 """
 
 from pathlib import Path, PurePath
@@ -35,7 +35,7 @@ SHARED_RUNTIME = ("python", "packages", "engine_lock_sha256", "device_driver", "
 
 
 class BuildRecord(Frozen):
-    """One cell's engine as built in one session of the study."""
+    """The engine of one cell as built in one session (one call of `run_study`)."""
 
     session: Count
     cell: str
@@ -44,7 +44,10 @@ class BuildRecord(Frozen):
 
 
 class RunRecord(Frozen):
-    """One run of the whole workload. Counters are differences over the run; a bare run counts preemptions."""
+    """One run of the whole workload.
+
+    Counters are differences over the run; of a `bare` run only preemptions are counted.
+    """
 
     session: Count
     cell: str
@@ -57,7 +60,7 @@ class RunRecord(Frozen):
 
 
 class FailureRecord(Frozen):
-    """Why a cell has no engine, or no run, in a session."""
+    """Reason why a cell had no engine, or lost it, in a session."""
 
     session: Count
     cell: str
@@ -76,23 +79,23 @@ class Measurements(Frozen):
 
     @property
     def session(self) -> int:
-        """The last session so far, 0 before the first."""
+        """Number of the last session, 0 before the first."""
         sessions = [one.session for one in self.engines] + [one.session for one in self.failures]
         return max(sessions, default=0)
 
     def of(self, unit: Unit) -> list[RunRecord]:
-        """The runs of a cell by one of both ways."""
+        """The runs of a unit: a cell, by our loop or by `LLM.generate` alone."""
         return [run for run in self.runs if (run.cell, run.kind) == unit]
 
     def has(self, unit: Unit, repeat: int) -> bool:
-        """True where this repeat is done."""
+        """True where this repeat of the unit was run."""
         return any(run.repeat == repeat for run in self.of(unit))
 
 
 def load_measurements(folder: Path, study: Study) -> Measurements:
-    """What a folder holds of this study, nothing where it holds none.
+    """Measurements in a folder; empty ones where it has none.
 
-    Raises InputRefused where it was measured under another study file, BundleTampered on a broken one.
+    Raises InputRefused where they are of another study file, BundleTampered where the file is damaged.
     """
     path = folder / MEASUREMENTS
     if not path.exists():
@@ -108,7 +111,14 @@ def load_measurements(folder: Path, study: Study) -> Measurements:
 
 
 def parse_measurements(data: bytes, study: Study, *, where: str) -> Measurements:
-    """Measurements of this study out of a file's bytes; see `load_measurements`."""
+    """Measurements from the bytes of a file.
+
+    Args:
+        study: of which they must be, each run being one that it asks for, with all its tokens.
+        where: path that refusals name.
+
+    Raises as `load_measurements`.
+    """
     found = parse_sealed(Measurements, data, where=where)
     if (found.study_id, found.study_sha256) != (study.study_id, study.sha256):
         raise InputRefused(
@@ -133,10 +143,10 @@ def parse_measurements(data: bytes, study: Study, *, where: str) -> Measurements
 
 
 def check_drift(measured: Measurements, record: BuildRecord) -> None:
-    """A study is measured on one device with one engine, however many sessions it takes.
+    """Refuse an engine that differs from those measured before, in this or an earlier session.
 
-    Raises EngineFailed where version, device, packages or driver differ from any engine's before, or a fact
-    from that of the cell's own.
+    Version, device, packages, lock file and driver must be those of all engines; every other fact but the
+    load time must be that of the cell's own earlier engines. Raises EngineFailed naming the first difference.
     """
     for earlier in measured.engines:
         pairs = [
@@ -158,14 +168,14 @@ def check_drift(measured: Measurements, record: BuildRecord) -> None:
 
 
 def _difference(value: Any, other: Any) -> Any:
-    """Of two mappings the entries that differ, else the value."""
+    """Those entries of a mapping that another has not; any other value as it is."""
     if isinstance(value, dict) and isinstance(other, dict):
         return {key: one for key, one in value.items() if key not in other or other[key] != one}
     return value
 
 
 def without_path(facts: EngineFacts, model: str) -> EngineFacts:
-    """The facts with the model's folder named by its last part: a path says where a machine keeps it."""
+    """The facts with the model folder named by its last part, so that no path of a machine is published."""
     name = PurePath(model).name
 
     def named(values: dict[str, Any]) -> dict[str, Any]:
@@ -180,5 +190,5 @@ def without_path(facts: EngineFacts, model: str) -> EngineFacts:
 
 
 def write_measurements(folder: Path, measurements: Measurements) -> None:
-    """Exchange the file for one that holds these measurements, whole or not at all."""
+    """Replace the file by one with these measurements, whole or not at all."""
     replace_file(folder / MEASUREMENTS, render_sealed(measurements))

@@ -1,7 +1,7 @@
-"""What is a study: which cells, on which workload, how often, in which order?
+"""Study file: cells, workload, repeats and their order.
 
-One workload, one seed set and equal sampled tokens for all cells; a cell differs in width, capture, pool,
-admission or samples alone. Pure but for `load_study`; it knows no engine.
+All cells have the same workload, seeds and sampled tokens for each sample; they differ in width, capture,
+pool, admission and samples alone. Pure but for `load_study`.
 """
 
 import itertools
@@ -34,7 +34,10 @@ RESERVED = (  # what a study sets itself: by a factor, or the same for all cells
 
 
 class StudyModel(Frozen):
-    """The model of all cells: a folder, or a preset whose weightless geometry the product writes."""
+    """The model of all cells: a folder, or a preset of which a folder without weights is written.
+
+    `load_format` is vLLM's; `dummy` gives random weights.
+    """
 
     preset: str | None = None
     folder: str | None = None
@@ -50,7 +53,7 @@ class StudyModel(Frozen):
 
 
 class StudySampling(Frozen):
-    """How every token is drawn; penalties are off. `run_seed` also draws prompts and orders."""
+    """Sampling parameters of all cells; penalties are off. `run_seed` also seeds prompts and orders."""
 
     temperature: Annotated[float, Field(gt=0, le=5, allow_inf_nan=False)]
     top_p: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
@@ -59,10 +62,10 @@ class StudySampling(Frozen):
 
 
 class Workload(Frozen):
-    """Prompts of given lengths, dealt in turn, and how many tokens each sample draws; EOS is ignored.
+    """Prompts of given lengths, assigned in turn, and the tokens that each sample samples; EOS is ignored.
 
-    Ids are drawn uniformly from `first_token_id`..`last_token_id`; sample i has the same prompt and seed in
-    every cell and repeat.
+    Prompt ids are uniform in `first_token_id`..`last_token_id`; sample i has the same prompt and seed in
+    every cell and repeat. `warmup_tokens` are sampled in place of `sampled_tokens` before a cell is measured.
     """
 
     prompt_tokens: tuple[Count, ...] = Field(min_length=1)
@@ -78,11 +81,15 @@ class Workload(Frozen):
         return self
 
     def prompt_lengths(self, samples: int) -> list[int]:
-        """Prompt tokens of each sample, first come first."""
+        """Prompt tokens of each of so many samples, in order."""
         return [self.prompt_tokens[index % len(self.prompt_tokens)] for index in range(samples)]
 
     def requests(self, samples: int, run_seed: int, max_tokens: int) -> list[SampleRequest]:
-        """One request a sample, each with a prompt and a seed of its own."""
+        """One request for each sample, with a prompt and a seed of its own.
+
+        Args:
+            max_tokens: tokens to sample for each.
+        """
         span = self.last_token_id - self.first_token_id + 1
         return [
             SampleRequest(
@@ -100,9 +107,11 @@ class Workload(Frozen):
 
 
 class Cell(Frozen):
-    """One combination of factors. `capture_sizes` is asked of an exact cell, none otherwise.
+    """One combination of factors.
 
-    `bare`: the same requests are also run by `LLM.generate` alone in the cell's engine, side by side.
+    width: max_num_seqs. capture: `exact` captures `capture_sizes`, `implicit` what vLLM chooses, `none` runs
+    eager. pool_blocks: num_gpu_blocks_override. bare: the requests are also run by `LLM.generate` alone, in
+    the same engine.
     """
 
     width: Count
@@ -126,17 +135,17 @@ class Cell(Frozen):
 
     @property
     def name(self) -> str:
-        """The cell's factors as one word; two cells of a study differ in it."""
+        """Name made of the factors, unique within a study."""
         return f"w{self.width}-{self.capture}-p{self.pool_blocks}-{self.admission}-n{self.samples}"
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
-        """By what it is run."""
+        """Ways in which the cell is run: `ours` is our step loop, `bare` is `LLM.generate` alone."""
         return ("ours", "bare") if self.bare else ("ours",)
 
 
 class Comparison(Frozen):
-    """A ratio of two cells' tokens a second that the study is about, and what it shows."""
+    """Two cells whose tokens a second are divided, and what the ratio shows."""
 
     numerator: str
     denominator: str
@@ -144,7 +153,7 @@ class Comparison(Frozen):
 
 
 class Study(Frozen):
-    """A whole study file, cells expanded."""
+    """A study, its cells expanded from the lists of factors in the file."""
 
     schema_version: Literal[1]
     study_id: Identifier
@@ -177,7 +186,7 @@ class Study(Frozen):
 
     @property
     def sha256(self) -> str:
-        """SHA-256 of the study as parsed: layout and comments of the file play no part."""
+        """SHA-256 of the parsed study; layout and comments of the file do not change it."""
         return canonical_sha256(self)
 
     def cell(self, name: str) -> Cell:
@@ -185,12 +194,12 @@ class Study(Frozen):
         return {cell.name: cell for cell in self.cells}[name]
 
     def batches(self) -> list[list[Cell]]:
-        """The cells in a seeded random order, in groups whose engines stand side by side."""
+        """The cells in a seeded random order, in groups of `engines_at_once` that are built together."""
         order = draw_order(f"cells {self.sampling.run_seed}", self.cells)
         return [order[at : at + self.engines_at_once] for at in range(0, len(order), self.engines_at_once)]
 
     def block(self, batch: list[Cell], repeat: int) -> list[Unit]:
-        """One repeat of every cell of a batch, in a seeded random order of its own."""
+        """One repeat of every unit of a batch, in a seeded random order of the repeat's own."""
         units: list[Unit] = [(cell.name, kind) for cell in batch for kind in cell.kinds]
         return draw_order(f"block {self.sampling.run_seed} {repeat}", units)
 
@@ -205,7 +214,15 @@ def load_study(path: Path) -> Study:
 
 
 def parse_study(text: str, *, where: str) -> Study:
-    """A study out of YAML (or JSON). In a cell entry a factor may be a list: the entry is their product."""
+    """Study from the text of a YAML or JSON file.
+
+    An entry of `cells` gives each factor as a value or a list and makes one cell for each combination.
+
+    Args:
+        where: path that refusals name.
+
+    Raises RegistrationError naming the field at fault.
+    """
     document = parse_yaml(text, where=where, error=RegistrationError)
     if not isinstance(document, dict) or not isinstance(document.get("cells"), list):
         raise RegistrationError(where, got=type(document).__name__, need="a study with a list of cells")

@@ -1,7 +1,7 @@
-"""What did the simulator expect of each cell, and how long should it have taken by all the other cells?
+"""Predictions for a cell: counts from the simulator, seconds from the step time of the other cells.
 
-Counts come from live block figures alone. Seconds need measured cells: a cell is predicted from the others of
-its kind, never from itself. Cells that run some widths without a graph follow no such line. Pure.
+Counts follow from the live block figures alone. A cell's seconds are predicted from the other measured cells
+with equal graph coverage, never from itself; cells that are covered partly have no such prediction. Pure.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ Graphs = Literal["covered", "partly", "eager"]
 
 @dataclass(frozen=True)
 class Simulated:
-    """A cell as simulated, with its graphs and the mean seconds its live runs took (None: none did)."""
+    """A simulated cell, its graph coverage, and the mean seconds of its live runs (None without one)."""
 
     run: SimulatedRun
     graphs: Graphs
@@ -35,14 +35,14 @@ class Simulated:
 
 
 def live_pool(facts: EngineFacts) -> Pool:
-    """The pool as the engine reported it. Raises GateRefused where it gave no block size."""
+    """KV pool as the engine reported it, null block left out. Raises GateRefused without a block size."""
     if facts.block_size_tokens is None:
         raise GateRefused("pool", got="no block size", need="the live block size")
     return Pool(facts.num_blocks - facts.null_blocks, facts.block_size_tokens, facts.mamba_groups)
 
 
 def graphs_of(facts: EngineFacts) -> Graphs:
-    """Are all widths covered by graphs, only some of them, or none?"""
+    """Whether captured graphs cover all widths up to max_num_seqs, some (`partly`), or none (`eager`)."""
     sizes = facts.capture_resolved or ()
     if not sizes or facts.enforce_eager:
         return "eager"
@@ -50,7 +50,7 @@ def graphs_of(facts: EngineFacts) -> Graphs:
 
 
 def simulate_cell(study: Study, cell: Cell, facts: EngineFacts) -> SimulatedRun:
-    """The cell's run, block by block. Raises GateRefused where no engine with this pool could finish it."""
+    """Simulate a run of the cell, block by block. Raises GateRefused where the pool cannot finish it."""
     length, lengths = study.workload.sampled_tokens, study.workload.prompt_lengths(cell.samples)
     pool = live_pool(facts)
     limits = {"max_num_seqs": facts.max_num_seqs, "max_num_batched_tokens": facts.max_num_batched_tokens}
@@ -64,9 +64,10 @@ def simulate_cell(study: Study, cell: Cell, facts: EngineFacts) -> SimulatedRun:
 
 
 def step_time(cells: Mapping[str, Simulated], graphs: Graphs) -> StepTime | None:
-    """Base, per-sequence and per-prefill-token seconds over all measured cells with these graphs.
+    """Step time fitted over all measured cells with these graphs: base, per sequence, per prefill token.
 
-    Where three terms cannot be told apart, prefill is taken as free; None where not even two can.
+    Where the cells do not determine three terms, prefill is fitted as 0; None where they do not determine
+    two.
     """
     measured = [
         Measured(one.run, one.seconds, one.capture_sizes)
@@ -82,7 +83,7 @@ def step_time(cells: Mapping[str, Simulated], graphs: Graphs) -> StepTime | None
 
 
 def predict_seconds(cells: Mapping[str, Simulated], name: str) -> float | None:
-    """Seconds of a cell's run by the step time of the others; None where they determine none."""
+    """Seconds of a run of the cell by the step time of the others; None where they determine none."""
     one = cells[name]
     if one.graphs == "partly":
         return None

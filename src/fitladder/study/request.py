@@ -1,6 +1,6 @@
-"""What is the engine process of one cell asked for? The file that the parent writes and the child reads.
+"""Request of a cell's engine process: the file that the parent writes and the child reads.
 
-All arguments explicit and, but for the cell's own factors, the same for all cells. No paths but the model's.
+All engine arguments are explicit and, but for the cell's factors, the same for all cells.
 """
 
 from pathlib import Path
@@ -19,7 +19,7 @@ __all__ = ["CellRequest", "build_cell_request", "cell_engine_arguments", "load_c
 
 
 class CellRequest(ProcessRequest):
-    """Build one engine, warm it up, then run the workload whenever told to."""
+    """Request to build one engine, warm it up, and run the workload whenever it is told."""
 
     schema_version: Literal[1] = 1
     cell: Cell
@@ -30,19 +30,19 @@ class CellRequest(ProcessRequest):
     progress_interval_s: Annotated[float, Field(gt=0)]
 
     def parameters(self) -> dict[str, Any]:
-        """Keyword arguments of `SamplingParams` for every request: nothing but its length ends a sample."""
+        """Keyword arguments of `SamplingParams` for every request; only max_tokens ends a sample."""
         drawn = self.sampling
         return explicit_parameters(
             temperature=drawn.temperature, top_p=drawn.top_p, top_k=drawn.top_k, stop_token_ids=()
         )
 
     def requests(self, max_tokens: int) -> list[SampleRequest]:
-        """The cell's samples."""
+        """The workload's requests for this cell, with so many tokens each."""
         return self.workload.requests(self.cell.samples, self.sampling.run_seed, max_tokens)
 
 
 def cell_engine_arguments(study: Study, cell: Cell, model: str) -> dict[str, Any]:
-    """Keyword arguments of vLLM's `LLM` for a cell."""
+    """Keyword arguments of `vllm.LLM` for a cell; `model` is a folder or a hub name."""
     arguments: dict[str, Any] = {
         **study.engine_args,
         "async_scheduling": False,
@@ -72,7 +72,13 @@ def build_cell_request(
     engine_lock_path: Path | None = None,
     progress_interval_s: float = 1.0,
 ) -> CellRequest:
-    """The request of a cell's engine process; `model`: folder or hub name as the engine sees it."""
+    """Request of a cell's engine process.
+
+    Args:
+        model: folder or hub name, as the engine is given it.
+        engine_lock_path: lock file of the engine environment; None where there is none.
+        progress_interval_s: seconds between two `progress` events.
+    """
     return CellRequest(
         environment=study.environment,
         cell=cell,
@@ -85,5 +91,5 @@ def build_cell_request(
 
 
 def load_cell_request(path: Path) -> CellRequest:
-    """Read a request file strictly. Raises EngineFailed with the field at fault."""
+    """Read the request file of a cell. Raises EngineFailed naming the field at fault."""
     return parse_model(CellRequest, read_json(path, error=EngineFailed), where=str(path), error=EngineFailed)

@@ -1,6 +1,6 @@
-"""What came out of a study? Every cell, failed ones too, with prediction and measurement side by side.
+"""Results of a study: what was measured and predicted for every cell, failed ones included.
 
-Pure: the same study and measurements give the same results, which is how a bundle is verified.
+Pure: equal studies and measurements give equal results, by which a study folder is verified.
 """
 
 from collections.abc import Sequence
@@ -37,19 +37,22 @@ __all__ = [
 
 
 class Live(Frozen):
-    """What the cell's engine reported, as far as a reader needs it."""
+    """Figures of the cell's engine as it reported them, and its demand of blocks.
+
+    peak_blocks_demanded: of min(width, samples) sequences at their longest. fits: the pool has as many.
+    """
 
     block_size_tokens: int
     usable_blocks: int
     mamba_groups: int
     capture_resolved: tuple[int, ...] | None
     graphs: Graphs
-    peak_blocks_demanded: int  # by min(width, samples) sequences at their longest
+    peak_blocks_demanded: int
     fits: bool
 
 
 class Observed(Frozen):
-    """What the runs came to; counts are one a repeat, in order of repeats."""
+    """Measured figures of a cell; counts have one entry a repeat, mean_width is in sequences a step."""
 
     tokens_per_s: Interval
     device_seconds_per_million_tokens: float
@@ -61,7 +64,7 @@ class Observed(Frozen):
 
 
 class Prediction(Frozen):
-    """The simulator's counts from live blocks; the speed from the other cells' step time."""
+    """Simulated counts of one run, and the speed by the step time of the other cells."""
 
     preemptions: int
     recomputed_tokens: int
@@ -73,7 +76,10 @@ class Prediction(Frozen):
 
 
 class CellResult(Frozen):
-    """One cell. `overhead` is our seconds over those of `LLM.generate` alone, in one engine."""
+    """One cell: measured, predicted, failed.
+
+    overhead: seconds of our step loop over those of `LLM.generate` alone, in the same engine.
+    """
 
     name: str
     cell: Cell
@@ -87,14 +93,14 @@ class CellResult(Frozen):
 
 
 class Ratio(Frozen):
-    """A comparison's outcome: tokens a second of a cell over those of another, None without runs of both."""
+    """Tokens a second of one cell over those of another; None without runs of both in one repeat."""
 
     comparison: Comparison
     ratio: Interval | None
 
 
 class StepTimeFit(Frozen):
-    """Seconds of a step, of each sequence in it, of each token prefilled, over all cells of a kind."""
+    """Seconds of a step, of each sequence in it and of each prefill token, over cells with equal graphs."""
 
     graphs: Graphs
     base_s: float
@@ -103,7 +109,7 @@ class StepTimeFit(Frozen):
 
 
 class StudyResults(Frozen):
-    """The whole outcome, without words."""
+    """results.json: the figures of a study. `sessions` counts those in which runs were measured."""
 
     schema_version: Literal[1]
     study_id: Identifier
@@ -113,14 +119,14 @@ class StudyResults(Frozen):
     device: str | None
     engine_lock_sha256: Sha256 | None
     sampled_tokens: int
-    sessions: int  # in which runs were measured
+    sessions: int
     cells: tuple[CellResult, ...]
     ratios: tuple[Ratio, ...]
     step_times: tuple[StepTimeFit, ...]
 
 
 def analyse(study: Study, measured: Measurements) -> StudyResults:
-    """Results of what was measured so far, cells in the order of the study file."""
+    """Derive the results from what was measured so far, cells in the order of the study file."""
     facts = {one.cell: one.facts for one in measured.engines}
     simulated = {
         cell.name: one
@@ -236,7 +242,7 @@ def _predicted(cell: Cell, tokens: int, simulated: dict[str, Simulated]) -> Pred
 
 
 def _paired(upper: Sequence[RunRecord], lower: Sequence[RunRecord], *, seed: str) -> Interval | None:
-    """Seconds of `upper` over those of `lower` for equal tokens, over the repeats that both have."""
+    """Seconds a token of `upper` over those of `lower`, over the repeats that both have."""
     above, below = ({run.repeat: run for run in runs} for runs in (upper, lower))
     both = sorted(set(above) & set(below))
     if not both:
@@ -249,7 +255,7 @@ def _paired(upper: Sequence[RunRecord], lower: Sequence[RunRecord], *, seed: str
 
 
 def _ratio(study: Study, measured: Measurements, comparison: Comparison) -> Ratio:
-    """Speeds: the denominator's seconds a token over the numerator's."""
+    """Ratio of speeds: seconds a token of the denominator over those of the numerator."""
     fast, slow = (_runs(measured, name) for name in (comparison.numerator, comparison.denominator))
     seed = f"{comparison.numerator} {comparison.denominator}"
     return Ratio(comparison=comparison, ratio=_paired(slow, fast, seed=seed))

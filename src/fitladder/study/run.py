@@ -1,9 +1,10 @@
-"""How is a study run? Engines side by side, repeats in seeded random blocks, each result kept at once.
+"""Run a study: engines of a batch together, repeats in seeded random blocks, each result written at once.
 
-    python3 -m fitladder.study.run STUDY.yaml --out FOLDER       (a bare GPU host needs nothing else)
+    python3 -m fitladder.study.run STUDY.yaml --out FOLDER --work FOLDER      (on a GPU host without a
+    checkout)
 
-Every cell has an engine process of its own. What is finished is not run again; a cell that fails is kept with
-its reason, and the others go on. Nothing is started that cannot end in time.
+Every cell has an engine process of its own. Runs that are done are not repeated; the failure of a cell is
+recorded and the others go on. No run is started that would end after the session's time.
 """
 
 import argparse
@@ -15,7 +16,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fitladder.engine.convert.geometry_model import write_geometry_model
-from fitladder.engine.environment_lockfile import engine_lockfile
 from fitladder.engine.parent.process import EngineProcess
 from fitladder.errors import EngineFailed, FitladderError, InputRefused
 from fitladder.files.atomic import make_folder, write_new
@@ -42,34 +42,39 @@ RUN_MARGIN = 1.1  # a run is started where its longest one so far, times this, s
 
 @dataclass(frozen=True)
 class StudyHost:
-    """Where a study runs: results folder, scratch folder (logs, requests, a weightless model), cell command.
+    """Where and how a study runs.
 
-    `models`: where a study's model folder is looked for. `locks`: the folder of engine locks, whose digest
-    the results then carry; None where the environment was not made from one. `stop_after_s`: from the start
-    of the session.
+    Args:
+        out: folder of measurements, results and receipt.
+        work: scratch folder of logs, requests and a model folder without weights.
+        command: gives the command of a cell's process; called only where something is left to run.
+        models: where the study's model folder is looked for.
+        locks: folder of engine lock files, whose digest the results carry; None where there is none.
+        stop_after_s: seconds from the start of the session after which no run may end.
+        say: gets each line of progress.
     """
 
     out: Path
     work: Path
-    command: Callable[[], Sequence[str]]  # asked only where something is left to run
+    command: Callable[[], Sequence[str]]
     models: Path = Path()
     locks: Path | None = None
     stop_after_s: float | None = None
     say: Callable[[str], None] = field(default=lambda line: print(line, flush=True), repr=False)  # noqa: T201
 
     def model(self, study: Study) -> str:
-        """The model folder as the engine is told it; a preset's is written first."""
+        """Model folder as the engine is given it; that of a preset is written first."""
         if study.model.preset is not None:
             return str(write_geometry_model(study.model.preset, self.work / study.model.preset))
         return str(self.models / str(study.model.folder))
 
-    def engine_lockfile(self, study: Study) -> Path | None:
-        """The lock that the study's engines were installed from, as far as this host knows."""
-        return None if self.locks is None else engine_lockfile(self.locks, study.backend)
+    def engine_lock(self, study: Study) -> Path | None:
+        """Lock file of the engine environment for the study's backend; None where this host has none."""
+        return None if self.locks is None else engine_lock(self.locks, study.backend)
 
 
 class _Session:
-    """One sitting of a study: what is measured so far, and the time that is left."""
+    """One session of a study: what is measured so far, and the time that is left."""
 
     def __init__(self, study: Study, host: StudyHost) -> None:
         self.study, self.host = study, host
@@ -109,7 +114,7 @@ class _Session:
         )
 
     def run_batch(self, batch: list[Cell], model: str) -> None:
-        """Engines of a batch side by side, then block after block; on every way out they are gone."""
+        """Build the engines of a batch and run repeat after repeat; the engines end in any case."""
         with ExitStack() as stack:
             engines = self.build(batch, model, stack)
             for repeat in range(self.study.repeats):
@@ -153,7 +158,7 @@ class _Session:
         return ready
 
     def fits(self, unit: Unit) -> bool:
-        """False where the time left is less than this run is known to take."""
+        """True where the longest run of this unit so far, times RUN_MARGIN, ends in the time left."""
         known = max((run.generation_us for run in self.measured.of(unit)), default=0)
         return us_to_s(known) * RUN_MARGIN < self.left_s()
 
@@ -186,10 +191,13 @@ class _Session:
 
 
 def run_study(path: Path, host: StudyHost) -> Measurements:
-    """Run what a study file asks and is not finished yet, then write results, table and receipt.
+    """Run what is left of a study, then write results, table and receipt.
 
-    Returns all measurements. Raises InputRefused where the folder holds another study, what `command` raises
-    where no engine is there. A cell's failure is a record, not an error.
+    Args:
+        path: the study file; a copy of it goes into the results folder.
+
+    Returns all measurements. The failure of a cell is recorded and not raised. Raises InputRefused where the
+    folder holds another study, and what `host.command` raises without an engine environment.
     """
     study = load_study(path)
     for folder in (host.out, host.work):
@@ -208,7 +216,7 @@ def run_study(path: Path, host: StudyHost) -> Measurements:
 
 
 def _place_study(path: Path, place: Path) -> None:
-    """A copy of the study file beside its results, unless it stands there."""
+    """Copy the study file to its results unless it is there. Raises InputRefused on another one."""
     text = path.read_bytes()
     if not place.exists():
         write_new(place, text)

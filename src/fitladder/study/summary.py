@@ -1,6 +1,6 @@
-"""What does a study say, in plain sentences? Only what its figures carry, and what they do not.
+"""Sentences that say what a study's results show and what they do not. Pure.
 
-Pure: results in, sentences out.
+They are part of a study's table, whose bytes are verified: another wording makes published studies fail.
 """
 
 from fitladder.capacity.capture_coverage import render_widths, uncovered_widths
@@ -12,14 +12,14 @@ __all__ = ["cell_label", "render_interval", "summary_lines"]
 
 
 def cell_label(cell: Cell) -> str:
-    """A cell in words, for tables and charts."""
+    """Factors of a cell in words, for tables and charts."""
     graphs = {"exact": "exact graphs", "implicit": "implicit graphs", "none": "no graphs"}[cell.capture]
     admission = "" if cell.admission == "worst_case" else f", {cell.admission.replace('_', ' in ')}"
     return f"{cell.width} wide, {graphs}, {cell.pool_blocks} blocks{admission}, {cell.samples} samples"
 
 
 def render_interval(interval: Interval, digits: int) -> str:
-    """`2.802 (2.795 to 2.811)`, without the bracket where there are too few repeats."""
+    """Text of an interval: `2.802 (2.795 to 2.811)`, or the number of repeats where they are too few."""
     text = f"{interval.value:,.{digits}f}"
     if interval.low is None or interval.high is None:
         return f"{text} ({interval.repeats} repeats, no interval)"
@@ -27,7 +27,7 @@ def render_interval(interval: Interval, digits: int) -> str:
 
 
 def summary_lines(study: Study, results: StudyResults) -> list[str]:
-    """The sentences, most wanted first."""
+    """The sentences: question, ratios, cells, simulator, overhead, and limits of the study."""
     lines = [study.question]
     for one in results.ratios:
         pair = f"{one.comparison.numerator} over {one.comparison.denominator}"

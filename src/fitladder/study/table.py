@@ -1,4 +1,4 @@
-"""How do a study's results look as a page of Markdown? Pure."""
+"""Markdown page of a study's results: summary, a table of cells, fitted step times. Pure."""
 
 from collections.abc import Sequence
 
@@ -24,7 +24,7 @@ NONE = "-"
 
 
 def cell_rows(results: StudyResults) -> list[tuple[str, ...]]:
-    """One row of text a cell, under COLUMNS. Counts are of one run; `a / b / c` where repeats differ."""
+    """Cells as rows of text under COLUMNS. Counts are of one run, `a / b / c` where repeats differ."""
     return [_row(cell) for cell in results.cells]
 
 
@@ -52,7 +52,7 @@ def _counts(seen: Sequence[int], said: int | None) -> str:
 
 
 def render_table(study: Study, results: StudyResults) -> str:
-    """The page: verdict, table, step time."""
+    """The page as text; its bytes are part of a study folder and verified."""
     lines = [f"# {study.study_id}", ""]
     lines += [f"- {line}" for line in summary_lines(study, results)]
     lines += ["", "| " + " | ".join(COLUMNS) + " |", "|" + " --- |" * len(COLUMNS)]

@@ -1,7 +1,8 @@
-"""Which batches must an engine have met before its speed is measured? Every kernel's, not only its graphs'.
+"""Warm-up runs of a cell: batches that make the engine compile every kernel before its speed is measured.
 
-Triton compiles a kernel anew where a count becomes 1 or a multiple of 16, and a batch that prefills replays
-no graph: widths, prefills and tokens of all three kinds are met here. Pure; it knows no engine.
+Triton compiles a kernel once more where an integer argument is 1 or a multiple of 16, and a batch with a
+prefill replays no CUDA graph; so decode widths, prompt lengths and batched tokens of all three kinds are run.
+Pure.
 """
 
 from collections.abc import Sequence
@@ -13,15 +14,16 @@ from fitladder.study.plan import StudySampling, Workload
 
 __all__ = ["GroupedAdmission", "WarmupRun", "warmup_runs"]
 
-SPECIAL = 16  # counts that are a multiple of it, or 1, have kernels of their own
+SPECIAL = 16  # Triton specialises on integers that are a multiple of it, and on 1
 PLATEAU_TOKENS = 8
 
 
 @dataclass(frozen=True)
 class GroupedAdmission:
-    """An admission policy: `group` of the run's `samples` a step, so every width is met prefilling, going up.
+    """Admission policy that starts `group` of the run's `samples` at each step.
 
-    Of equal lengths, they end in the same order, and every width decodes on the way down.
+    Every width that is a multiple of `group` is so run with a prefill. Samples of equal length end in the
+    order of their start, so that every such width also decodes.
     """
 
     group: int
@@ -30,25 +32,26 @@ class GroupedAdmission:
     def next_step(
         self, now_step: int, active: Sequence[ActiveSequence], waiting_prompt_tokens: Sequence[int]
     ) -> int | None:
-        """The step of the first waiting one's group."""
+        """The step at which the group of the first waiting sample starts."""
         return max(now_step, (self.samples - len(waiting_prompt_tokens)) // self.group)
 
     def record_end(self, ended: ActiveSequence) -> None:
-        """Ends free nothing that it waits for."""
+        """Ignored: no start depends on an end."""
 
 
 @dataclass(frozen=True)
 class WarmupRun:
-    """One warm-up run: requests, and how they enter."""
+    """One warm-up run: its requests and their admission."""
 
     requests: list[SampleRequest]
     policy: GroupedAdmission
 
 
 def warmup_runs(workload: Workload, sampling: StudySampling, width: int) -> list[WarmupRun]:
-    """Runs of `width` samples each, a few seconds together. No prompt is longer than the workload's.
+    """Warm-up runs of `width` samples each, a few seconds together; no prompt is longer than the workload's.
 
-    One a step as they are; with prompts, then with whole batches, a multiple of 16 long; two and 16 a step.
+    In order: one sample a step with the workload's prompts, with prompts of a multiple of 16 tokens, with
+    batches of a multiple of 16 tokens; then two, and 16, samples a step.
     """
     lengths = workload.prompt_lengths(width)
     aligned = [max(1, one - one % SPECIAL) for one in lengths]

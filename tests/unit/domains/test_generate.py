@@ -145,7 +145,7 @@ def test_files_are_read_back_and_never_overwritten(tmp_path, files, halves):
     (tmp_path / "hidden.json").write_bytes(files["hidden.json"] + b" ")
     with pytest.raises(InputRefused, match="other bytes"):
         write_files(tmp_path, files)
-    with pytest.raises(InputRefused, match="not the sealed file"):
+    with pytest.raises(InputRefused, match=r"not the file that tasks\.json names"):
         load_hidden(tmp_path / "hidden.json", halves[0].visible.hidden_sha256)
     (tmp_path / "hidden.json").unlink()
     assert load_inputs(tmp_path) == halves[0]  # the open half needs no sealed file

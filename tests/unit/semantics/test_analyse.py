@@ -105,7 +105,7 @@ def test_a_whole_matrix(world):
     assert "no idea" not in json.dumps(plain)
 
 
-def test_choices_are_frozen_before_the_sealed_file_opens(world):
+def test_choices_are_frozen_before_the_hidden_file_opens(world):
     report = world.run(world.history())
     assert world.calls[0] == "inputs"
     assert world.calls[-1] == f"hidden {report.choices_sha256}"
@@ -161,11 +161,11 @@ def test_mutations_before_eligibility_change_nothing_and_open_nothing(world, mut
     assert world.calls == []
 
 
-def test_a_swapped_sealed_file_cannot_move_the_choice_and_is_refused(world):
+def test_a_swapped_hidden_file_cannot_move_the_choice_and_is_refused(world):
     frozen = world.run(world.history()).choices_sha256
     (world.folder / "hidden.json").write_bytes(render_task_set(22, TaskShape(records=4))["hidden.json"])
     world.calls.clear()
-    with pytest.raises(InputRefused, match="not the sealed file"):
+    with pytest.raises(InputRefused, match=r"not the file that tasks\.json names"):
         world.run(world.history())
     assert world.calls[-1] == f"hidden {frozen}"
 

@@ -68,11 +68,11 @@ def test_right_on_hidden_but_not_on_visible_examples_solves_nothing():
     assert (graded.hidden_right, graded.is_solved, graded.is_oracle_solved) == (8, False, False)
 
 
-def test_sealed_half_of_another_set_is_refused():
+def test_hidden_tasks_of_another_set_are_refused():
     assert check_hidden(HIDDEN, INPUTS.visible.tasks) == HIDDEN.tasks
     other = render_task_set(9, TaskShape(records=2))
     stranger = parse_hidden(other["hidden.json"], parse_inputs(other).visible.hidden_sha256)
-    with pytest.raises(InputRefused, match="sealed program"):  # same ids, other programs
+    with pytest.raises(InputRefused, match="hidden program"):  # same ids, other programs
         check_hidden(stranger, INPUTS.visible.tasks)
 
 

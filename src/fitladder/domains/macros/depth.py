@@ -1,8 +1,7 @@
-"""Is a program's behaviour really five deep? Signatures, and the index of all that is shallower.
+"""Minimum depth of a program's behaviour, from its outputs on fixed probes.
 
-Two programs that differ on a probe differ as functions, so a signature absent from the exhaustive
-index of depth <= 4 proves a minimum depth above 4. (Equal signatures do not prove equality; the
-error is on the safe side: such a program counts as shallow.)
+Two programs that differ on a probe differ as functions, so outputs that no program of up to 4 primitives
+gives prove a minimum depth above 4. Equal outputs do not prove equality: such a program counts as shallow.
 """
 
 from collections.abc import Sequence
@@ -25,7 +24,7 @@ _CORNERS: Final = ((0,) * 5, (16,) * 5, (0, 1, 2, 3, 4), (4, 3, 2, 1, 0), (1, 0,
 
 @cache
 def fixed_probes() -> Values:
-    """The probe set of every signature: corners with ties first, then drawn inputs; (48, 5), read-only."""
+    """Inputs (48, 5) of every signature, int8, read-only: corner cases with ties, then seeded ones."""
     draw = SeededStream(0, "signature probes")
     drawn = [tuple(draw.below(MODULUS) for _ in range(LENGTH)) for _ in range(PROBE_COUNT - len(_CORNERS))]
     probes = np.array([*_CORNERS, *drawn], dtype=np.int8)
@@ -34,13 +33,18 @@ def fixed_probes() -> Values:
 
 
 def program_signature(program: Sequence[str]) -> str:
-    """SHA-256 over the program's outputs on the fixed probes: one name for one behaviour."""
+    """SHA-256 over the program's outputs on the fixed probes, equal for programs that behave alike there."""
     return sha256_bytes(execute(program, fixed_probes()).tobytes())
 
 
 def shallow_outputs(inputs: Values, max_depth: int) -> list[Values]:
-    """Outputs of every program, by depth 0..max_depth: level d is (10**d, inputs, 5), programs in
-    lexicographic order of their opcodes."""
+    """Outputs of every program of 0..max_depth primitives.
+
+    Args:
+        inputs: int8 (n, 5).
+
+    Returns one array a depth, (10**depth, n, 5), programs in lexicographic order of their opcodes.
+    """
     levels = [inputs[np.newaxis]]
     for _ in range(max_depth):
         parents = levels[-1]
@@ -53,14 +57,14 @@ def shallow_outputs(inputs: Values, max_depth: int) -> list[Values]:
 
 @dataclass(frozen=True)
 class DepthIndex:
-    """Every behaviour reachable within a depth, and the least depth that has it."""
+    """The least depth of every behaviour that programs up to a depth have, keyed by outputs on `inputs`."""
 
     inputs: Values
-    depth_of: dict[bytes, int]  # by the behaviour's outputs on the inputs
+    depth_of: dict[bytes, int]
 
     @classmethod
     def build(cls, inputs: Values | None = None, max_depth: int = 4) -> "DepthIndex":
-        """Exhaustive over 10 + 100 + ... programs on inputs (n, 5); the fixed probes by default."""
+        """Run all programs up to `max_depth` on inputs (n, 5), by default the fixed probes."""
         chosen = fixed_probes() if inputs is None else inputs
         depth_of: dict[bytes, int] = {}
         for depth, level in enumerate(shallow_outputs(chosen, max_depth)):
@@ -71,5 +75,5 @@ class DepthIndex:
         return cls(chosen, depth_of)
 
     def min_depth(self, program: Sequence[str]) -> int | None:
-        """Least depth with this behaviour on the inputs; None means deeper than the index."""
+        """Least depth with these outputs on the inputs; None where it is deeper than the index."""
         return self.depth_of.get(execute(program, self.inputs).tobytes())

@@ -1,7 +1,7 @@
-"""The files of a task set, read and written: the open half, and the sealed one by itself.
+"""Files of a task set: tasks.json, libraries.json and demonstrations.json, and hidden.json by itself.
 
-Bytes that are not the registered ones are refused. `load_hidden` opens the sealed file; a pass may call
-it only after its choice is frozen.
+hidden.json is read by `load_hidden` only, which the analysis calls after its choices are frozen. Bytes that
+do not have the digest in tasks.json are refused.
 """
 
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ _Model = TypeVar("_Model", bound=BaseModel)
 
 @dataclass(frozen=True)
 class TaskInputs:
-    """The open part of a task set: everything but hidden.json."""
+    """The visible part of a task set: all files but hidden.json."""
 
     visible: VisibleTasks
     libraries: Libraries
@@ -42,7 +42,10 @@ class TaskInputs:
 
 
 def write_files(out: Path, files: Mapping[str, bytes]) -> None:
-    """Write the files. One that exists with other bytes is refused before anything is written."""
+    """Write files by name into a folder, each whole.
+
+    Raises InputRefused, before anything is written, where one exists with other bytes.
+    """
     for name, data in files.items():
         if (out / name).exists() and (out / name).read_bytes() != data:
             raise InputRefused(f"{out / name} exists", got="other bytes", do="write into a new folder")
@@ -54,7 +57,7 @@ def write_files(out: Path, files: Mapping[str, bytes]) -> None:
 
 
 def parse_inputs(files: Mapping[str, bytes]) -> TaskInputs:
-    """The open half from the bytes of its three files, keyed as in FILES. Raises InputRefused."""
+    """The visible part from the bytes of its three files, by name. Raises InputRefused on another form."""
 
     def parsed(model: type[_Model], name: str) -> _Model:
         return parse_model(model, parse_json(files[name], where=name), where=name)
@@ -67,19 +70,27 @@ def parse_inputs(files: Mapping[str, bytes]) -> TaskInputs:
 
 
 def parse_hidden(data: bytes, sha256: str) -> HiddenTasks:
-    """The sealed half, if its bytes are those that tasks.json names. Raises InputRefused otherwise."""
+    """The hidden tasks from bytes of this SHA-256, which tasks.json names. Raises InputRefused on others."""
     if sha256_bytes(data) != sha256:
-        raise InputRefused("hidden.json is not the sealed file", got=sha256_bytes(data), need=sha256)
+        raise InputRefused(
+            "hidden.json is not the file that tasks.json names", got=sha256_bytes(data), need=sha256
+        )
     return parse_model(HiddenTasks, parse_json(data, where="hidden.json"), where="hidden.json")
 
 
 def load_inputs(folder: Path) -> TaskInputs:
-    """tasks.json, libraries.json and demonstrations.json of a folder; the sealed file stays closed."""
+    """Read the visible part of a task set from its folder. Raises InputRefused; hidden.json is not opened."""
     return parse_inputs({name: _read(folder / name) for name in FILES if name != HIDDEN})
 
 
 def load_hidden(path: Path, sha256: str) -> HiddenTasks:
-    """Open the sealed file: for grading after a frozen choice, and for excluding old tasks from new ones."""
+    """Read the hidden tasks, to grade frozen choices or to exclude old tasks from new ones.
+
+    Args:
+        sha256: `hidden_sha256` of the task set's tasks.json.
+
+    Raises InputRefused where the file cannot be read or has another digest.
+    """
     return parse_hidden(_read(path), sha256)
 
 

@@ -1,8 +1,8 @@
-"""Paired tasks from a seed: does a macro help where its motif recurs, against an equal task without it?
+"""Generator of paired tasks from a seed: a task in which motifs recur, and a control without them.
 
-A reuse task chains two motifs and one filler, with a true minimum depth of five. Its control permutes
-the very same primitives so that no motif occurs, again five deep. No behaviour appears twice, nor any
-that an excluded set holds.
+A reuse task chains two motifs and one more primitive and has a minimum depth of five. Its control permutes
+the same primitives so that no motif occurs, with the same depth. No behaviour appears twice, nor any excluded
+one.
 """
 
 from collections.abc import Iterable, Sequence
@@ -29,31 +29,34 @@ Motifs = dict[str, Program]
 
 @dataclass
 class Excluded:
-    """Programs and behaviours that may not be drawn (again). Grows as tasks are accepted."""
+    """Programs and behaviours that may not be drawn. Grows as tasks are accepted."""
 
     programs: set[Program] = field(default_factory=set)
     signatures: set[str] = field(default_factory=set)
 
     def add(self, program: Sequence[str]) -> None:
-        """A program and everything that behaves like it."""
+        """Exclude a program and all that behave like it on the probes."""
         self.programs.add(tuple(program))
         self.signatures.add(program_signature(program))
 
     def holds(self, program: Sequence[str]) -> bool:
-        """Is the program, or its behaviour, excluded?"""
+        """True where the program or its behaviour is excluded."""
         return tuple(program) in self.programs or program_signature(program) in self.signatures
 
 
 @dataclass(frozen=True)
 class Pair:
-    """One reuse task and its control, each in both halves."""
+    """A reuse task and its control, in that order, each as a visible and a hidden task."""
 
     visible: tuple[VisibleTask, VisibleTask]
     hidden: tuple[HiddenTask, HiddenTask]
 
 
 def draw_motifs(draw: SeededStream, index: DepthIndex) -> Motifs:
-    """Three motifs of two primitives, six different primitives in all, none the same when turned round."""
+    """Three motifs of two primitives, by name: six different primitives, none that behaves as its reverse.
+
+    Raises InputRefused where the seed gives none in 2,000 attempts.
+    """
     for _ in range(_ATTEMPTS):
         names = draw.sample(NAMES, 6)
         chunks = [(names[at], names[at + 1]) for at in (0, 2, 4)]
@@ -68,7 +71,7 @@ def draw_motifs(draw: SeededStream, index: DepthIndex) -> Motifs:
 def draw_examples(
     draw: SeededStream, program: Sequence[str], count: int, used: set[tuple[int, ...]]
 ) -> tuple[Example, ...]:
-    """`count` examples on inputs not in `used`, which grows by them."""
+    """Draw `count` examples of a program on inputs that are not in `used`, and add their inputs to it."""
     inputs: list[tuple[int, ...]] = []
     while len(inputs) < count:
         values = tuple(draw.below(MODULUS) for _ in range(LENGTH))
@@ -82,7 +85,7 @@ def draw_examples(
 def _draw_visible(
     draw: SeededStream, program: Program, count: int, used: set[tuple[int, ...]]
 ) -> tuple[Example, ...]:
-    """Examples that no program of four primitives reproduces."""
+    """Draw examples that no program of up to four primitives reproduces."""
     for _ in range(_ATTEMPTS):
         shown = draw_examples(draw, program, count, used)
         if DepthIndex.build(columns(shown)[0], DEPTH - 1).min_depth(program) is None:
@@ -98,7 +101,7 @@ def _motifs_in(program: Program, motifs: Motifs) -> tuple[str, ...]:
 def _draw_programs(
     draw: SeededStream, motifs: Motifs, index: DepthIndex, excluded: Excluded
 ) -> tuple[Program, Program]:
-    """A reuse program and its control. Raises InputRefused when the seed yields none."""
+    """Draw a reuse program and its control. Raises InputRefused where the seed gives none."""
 
     def accepted(program: Program, motif_count: int) -> bool:
         return (
@@ -127,9 +130,10 @@ def _draw_programs(
 def generate_pairs(
     seed: int, shape: TaskShape, motifs: Motifs, index: DepthIndex, excluded: Excluded
 ) -> Iterable[Pair]:
-    """shape.records / 2 pairs. Every pair has streams of its own, so a larger set begins with the smaller.
+    """Make shape.records / 2 pairs; `excluded` grows by their programs.
 
-    The visible examples alone already force depth five.
+    Each pair has a stream of its own, so that a larger set begins with the smaller one. The visible examples
+    alone rule out every program of up to four primitives. Raises InputRefused where the seed gives too few.
     """
     for number in range(shape.records // 2):
         draw = SeededStream(seed, "pair", number)

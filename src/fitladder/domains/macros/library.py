@@ -1,7 +1,7 @@
-"""Macro libraries: exact aliases of two or three primitives, and what a call with them expands to.
+"""Macro libraries: names for two or three primitives in a row, and the expansion of calls.
 
-A macro may name primitives only, so expansion is one lookup deep: no recursion, no cycle, and at most
-three primitives a call. A file that says otherwise is refused, not unrolled.
+A macro expands to primitives only, so expansion needs one lookup and a call gives at most three primitives. A
+file with a macro of macros is refused.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ _CONFIG: Final = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
 class Macro(BaseModel):
-    """One alias. `support` counts the construction programs that hold the expansion."""
+    """One macro. `support` is the number of train programs that contain its expansion."""
 
     model_config = _CONFIG
     token: Annotated[str, Field(pattern=r"^M[0-7]$")]
@@ -54,7 +54,7 @@ class Macro(BaseModel):
 
 
 class Library(BaseModel):
-    """One arm's macros, M0 upwards without a gap; the id is derived from arm and expansions."""
+    """Macros of one arm, M0 upwards without a gap; the id follows from arm and expansions."""
 
     model_config = _CONFIG
     id: Annotated[str, Field(pattern=r"^[a-z0-9_]+-[0-9a-f]{16}$")]
@@ -73,21 +73,21 @@ class Library(BaseModel):
 
     @property
     def arm(self) -> str:
-        """The name in front of the id's digest."""
+        """Name of the arm: the id without its digest."""
         return self.id.rpartition("-")[0]
 
     @property
     def inventory(self) -> dict[str, Program]:
-        """Every legal call with its expansion, primitives first."""
+        """Expansion of every legal call by its name, primitives first."""
         return {name: (name,) for name in NAMES} | {macro.token: macro.expansion for macro in self.macros}
 
     def plain(self) -> dict[str, object]:
-        """As stored: an absent draw seed is left out."""
+        """The library as stored in JSON; an absent draw seed is left out."""
         return self.model_dump(mode="json", exclude_none=True)
 
 
 class Libraries(BaseModel):
-    """The libraries file."""
+    """libraries.json: the library of each arm."""
 
     model_config = _CONFIG
     schema_version: Annotated[int, Field(ge=1, le=1)]
@@ -101,17 +101,17 @@ class Libraries(BaseModel):
         return self
 
     def plain(self) -> dict[str, object]:
-        """As stored."""
+        """The libraries as stored in JSON."""
         libraries = {name: library.plain() for name, library in self.libraries.items()}
         return {"schema_version": self.schema_version, "libraries": libraries}
 
 
 def library_id(arm: str, expansions: Sequence[Sequence[str]]) -> str:
-    """`<arm>-<first 16 hex digits of SHA-256 over canonical {arm, expansions}>`, the historic rule."""
+    """Id of a library: `<arm>-<first 16 hex digits of SHA-256 over canonical JSON {arm, expansions}>`."""
     return f"{arm}-{canonical_sha256({'arm': arm, 'expansions': [list(item) for item in expansions]})[:16]}"
 
 
 def expand(calls: Sequence[str], library: Library) -> Program:
-    """The primitives behind surface calls. Raises KeyError on a call outside the inventory."""
+    """Calls written out in primitives. Raises KeyError on a call outside the inventory."""
     inventory = library.inventory
     return tuple(name for call in calls for name in inventory[call])

@@ -1,7 +1,7 @@
-"""Which chunks recur in a set of programs, which of them make macros, and matched random controls.
+"""Mining of macros: chunks that recur in train programs, and random controls that match them.
 
-Support counts programs, not places: one program holding a chunk twice supports it once. It sees
-construction programs only and must never be handed evaluation tasks.
+The support of a chunk is the number of programs that contain it. For train programs only: an evaluation task
+must never be an argument.
 """
 
 from collections import Counter
@@ -20,13 +20,13 @@ _LENGTHS = (2, 3)
 
 
 def motif_occurrences(program: Sequence[str], motif: Sequence[str]) -> tuple[int, ...]:
-    """Start positions of the motif as a contiguous chunk; overlaps count."""
+    """Start positions of the motif in the program, overlapping ones included."""
     size, motif = len(motif), tuple(motif)
     return tuple(at for at in range(len(program) - size + 1) if tuple(program[at : at + size]) == motif)
 
 
 def count_support(programs: Iterable[Sequence[str]]) -> Counter[Program]:
-    """Chunk of 2 or 3 primitives -> number of programs that hold it."""
+    """Number of programs that contain it, for each chunk of 2 or 3 primitives."""
     support: Counter[Program] = Counter()
     for program in programs:
         chunks = {
@@ -37,9 +37,9 @@ def count_support(programs: Iterable[Sequence[str]]) -> Counter[Program]:
 
 
 def frequent_chunks(support: Counter[Program], index: DepthIndex) -> list[tuple[Program, int]]:
-    """Non-degenerate chunks with their support, most frequent first.
+    """Chunks with their support, most frequent first; on a tie the shorter, then by order of NAMES.
 
-    Degenerate: a shorter program does the same (`NEG | NEG`). Ties: shorter, then registered name order.
+    Chunks that a shorter program replaces (`NEG | NEG`) are left out.
     """
     ranked = sorted(
         support.items(),
@@ -51,9 +51,14 @@ def frequent_chunks(support: Counter[Program], index: DepthIndex) -> list[tuple[
 def matched_controls(
     ranked: Sequence[tuple[Program, int]], chosen: Sequence[Program], draw: SeededStream
 ) -> list[tuple[Program, int]]:
-    """For each chosen chunk another of the same length, drawn from the most frequent that were not chosen.
+    """For each chosen chunk another of its length, drawn from the most frequent ones that were not chosen.
 
-    The pool is twice the need of a length, so supports stay adjacent. Raises InputRefused if it is short.
+    Args:
+        ranked: chunks with their support, from `frequent_chunks`.
+        draw: the stream to draw from.
+
+    Twice as many candidates as needed are considered, so that supports stay close. Raises InputRefused where
+    there are fewer than needed.
     """
     taken: dict[int, list[tuple[Program, int]]] = {}
     for length in sorted({len(chunk) for chunk in chosen}):
@@ -73,7 +78,14 @@ def make_library(
     *,
     draw_seed: int | None = None,
 ) -> Library:
-    """Chunks with their supports become M0, M1, ... of a library."""
+    """Library of an arm with the chunks as M0, M1, ...
+
+    Args:
+        chunks: expansions with their support.
+        sources: `source_name` of each chunk.
+        provenance: where the chunks come from, in words.
+        draw_seed: number of the random control; None for others.
+    """
     macros = tuple(
         Macro(token=f"M{at}", expansion=chunk, length=len(chunk), source_name=source, support=support)
         for at, ((chunk, support), source) in enumerate(zip(chunks, sources, strict=True))

@@ -1,7 +1,7 @@
-"""The ten primitives on lists of five integers modulo 17, exact and vectorised.
+"""The ten primitives on lists of five integers modulo 17, vectorised.
 
-It knows arrays, not programs: every function maps an int8 array of shape (..., 5) with values 0..16
-to a new array of the same shape. int8 suffices: the largest intermediate is a prefix sum of 80.
+Every function maps an int8 array of shape (..., 5) with values 0..16 to a new array of the same shape. int8
+holds all intermediates: the largest is a prefix sum of 80.
 """
 
 from collections.abc import Callable
@@ -63,7 +63,7 @@ NAMES: Final = tuple(PRIMITIVES)
 
 
 def check_values(rows: object, *, where: str) -> Values:
-    """Rows of five integers 0..16 as an int8 array (rows, 5). Raises InputRefused otherwise."""
+    """Rows of five integers 0..16 as an int8 array (rows, 5). Raises InputRefused naming `where`."""
     try:
         values = np.asarray(rows)
     except (ValueError, OverflowError) as failure:

@@ -1,6 +1,6 @@
-"""Straight-line programs of primitives: their text form, and exact execution of one or a million.
+"""Programs of primitives: their text form, and their execution, one or many at once.
 
-A program is a tuple of primitive names, applied left to right. Macros are another module's matter.
+A program is a tuple of primitive names, applied from left to right. Macros are expanded in library.py.
 """
 
 from collections.abc import Sequence
@@ -20,13 +20,15 @@ _OPCODE: Final = {name: code for code, name in enumerate(NAMES)}
 
 
 def format_calls(calls: Sequence[str]) -> str:
-    """`A | B | C`."""
+    """Text of calls: `A | B | C`."""
     return " | ".join(calls)
 
 
 def parse_calls(text: str) -> Program:
-    """The calls of `A | B | C`, blanks around each removed; names are not looked up. Raises ValueError
-    on an empty call. Linear in the text; bound its length before."""
+    """Calls of a text `A | B | C`, without blanks around each; names are not looked up.
+
+    Linear in the text, whose length the caller bounds. Raises ValueError on an empty call.
+    """
     calls = tuple(part.strip(" \t") for part in text.split("|"))
     if not all(calls):
         raise ValueError("an empty call")
@@ -43,7 +45,7 @@ def execute(program: Sequence[str], values: Values) -> Values:
 
 
 def opcodes(programs: Sequence[Sequence[str]]) -> NDArray[np.uint8]:
-    """Programs as (programs, longest) opcodes, padded behind with NO_CALL."""
+    """Programs as uint8 opcodes (programs, longest), shorter ones padded at the end with NO_CALL."""
     table = np.full((len(programs), max(map(len, programs), default=0)), NO_CALL, dtype=np.uint8)
     for row, program in enumerate(programs):
         table[row, : len(program)] = [_OPCODE[name] for name in program]
@@ -51,9 +53,10 @@ def opcodes(programs: Sequence[Sequence[str]]) -> NDArray[np.uint8]:
 
 
 def execute_many(codes: NDArray[np.uint8], states: Values) -> Values:
-    """Outputs of P programs at once: codes (P, depth), states (P, inputs, 5) -> (P, inputs, 5).
+    """Outputs (P, inputs, 5) of P programs, from opcodes (P, depth) and int8 inputs (P, inputs, 5).
 
-    Step by step, the rows that call the same primitive next are gathered and mapped together.
+    At each step the programs that call the same primitive are mapped together. Raises InputRefused on shapes
+    that do not agree.
     """
     if codes.ndim != 2 or states.ndim != 3 or len(codes) != len(states):
         raise InputRefused(

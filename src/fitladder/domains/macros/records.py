@@ -1,7 +1,7 @@
-"""Records from the open half of a task set, and the leaks that may not get into them.
+"""Prompt records of each arm, made from the visible part of a task set.
 
-A demonstration must come from the train split, be marked verified, execute as shown, and solve no
-evaluation task. The sealed half is out of reach here.
+A demonstration must come from the train split, be marked verified, give the outputs that it shows, and solve
+no evaluation task.
 """
 
 from collections.abc import Sequence
@@ -27,8 +27,10 @@ __all__ = ["build_records", "check_demonstrations", "render_records"]
 
 
 def check_demonstrations(demonstrations: Sequence[Demonstration], tasks: Sequence[VisibleTask]) -> None:
-    """Raises InputRefused on a demonstration that is not train-only, not verified, wrong, or that gives an
-    evaluation task away by solving its visible examples."""
+    """Refuse a demonstration that is not of the train split, not verified, or wrong, or that solves a task.
+
+    Raises InputRefused naming the demonstration and, where it solves the visible examples of one, the task.
+    """
     task_ids = {task.id for task in tasks}
     for one in demonstrations:
         what = f"demonstration {ascii(one.id)[:60]}"
@@ -52,7 +54,7 @@ def check_demonstrations(demonstrations: Sequence[Demonstration], tasks: Sequenc
 
 
 def build_records(inputs: TaskInputs, arm: str) -> tuple[Record, ...]:
-    """The records of one arm, in task order. Raises InputRefused on a leak or an unknown arm."""
+    """Records of one arm, in task order. Raises InputRefused on an unknown arm or an unfit demonstration."""
     library = inputs.libraries.libraries.get(arm)
     if library is None or arm not in ARMS:
         raise InputRefused("no such arm", got=ascii(arm)[:40], need=" or ".join(ARMS))
@@ -62,7 +64,7 @@ def build_records(inputs: TaskInputs, arm: str) -> tuple[Record, ...]:
 
 
 def render_records(inputs: TaskInputs) -> dict[str, bytes]:
-    """File name -> canonical JSON bytes of each arm's records."""
+    """Canonical JSON of each arm's records by file name, `records_<arm>.json`. Raises as `build_records`."""
     return {
         f"records_{arm}.json": canonical_bytes(
             [record.model_dump(mode="json") for record in build_records(inputs, arm)]

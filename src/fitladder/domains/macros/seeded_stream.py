@@ -1,7 +1,8 @@
-"""Seeded draws that are the same on every platform, Python and hash seed.
+"""Seeded random stream of the task generator, the same on every platform, Python version and hash seed.
 
-Counter-mode BLAKE2b rather than `random`: the standard library promises its stream for `random()`
-alone. It knows nothing of what is drawn; a label opens an independent stream of the same seed.
+Counter-mode BLAKE2b instead of `random`, whose methods but `random()` may change between versions. Published
+task sets depend on these bytes; a study draws from SHAKE-256 instead (study/seeded_draw.py), whose figures
+depend on those.
 """
 
 from collections.abc import Sequence
@@ -15,14 +16,17 @@ _SPAN = 2**64
 
 
 class SeededStream:
-    """One stream, named by a seed and labels. Not thread-safe; open a stream per use."""
+    """One stream of a seed; streams of other labels are independent of it.
+
+    Not thread-safe: use a stream for each purpose.
+    """
 
     def __init__(self, seed: int, *labels: str | int) -> None:
         self._name = "\0".join(str(part) for part in (seed, *labels)).encode()
         self._counter = 0
 
     def word(self) -> int:
-        """The next 64-bit integer."""
+        """The next integer of 64 bits, unsigned."""
         block = blake2b(self._name + b"\0" + str(self._counter).encode(), digest_size=8).digest()
         self._counter += 1
         return int.from_bytes(block, "big")
@@ -37,7 +41,7 @@ class SeededStream:
         return value % limit
 
     def choice(self, items: Sequence[_T]) -> _T:
-        """One item, uniformly."""
+        """One item, drawn uniformly. Raises ValueError on no items."""
         return items[self.below(len(items))]
 
     def shuffled(self, items: Sequence[_T]) -> list[_T]:

@@ -1,6 +1,6 @@
-"""What a task set is, in two halves: what every pass may read, and what stays sealed until a choice.
+"""Task set, in two files: visible tasks that prompts are made of, and hidden tasks that only grading reads.
 
-The visible half holds no program, no motif and no hidden example; it names the sealed half by SHA-256.
+The visible file has no program, no motif and no hidden example; it names the hidden file by SHA-256.
 """
 
 from typing import Annotated, Final, Literal
@@ -44,7 +44,7 @@ class Example(BaseModel):
 
 
 class TaskShape(BaseModel):
-    """How many of everything, and which wording the prompts use: `full`, or `compact` for a small model."""
+    """Counts of a task set and the wording of its prompts: `full`, or `compact` for a small model."""
 
     model_config = _CONFIG
     records: Annotated[int, Field(ge=2, le=1000, multiple_of=2)] = 12
@@ -58,7 +58,7 @@ class TaskShape(BaseModel):
 
 
 class VisibleTask(BaseModel):
-    """What a prompt may be made of."""
+    """One task as prompts may show it: its examples, its split and the task it is paired with."""
 
     model_config = _CONFIG
     id: str
@@ -68,7 +68,7 @@ class VisibleTask(BaseModel):
 
 
 class Demonstration(BaseModel):
-    """A solved example for the prompt. The file's split and mark are claims; records check them."""
+    """A solved example for prompts. `split` and `verified` are as the file claims; records.py checks them."""
 
     model_config = _CONFIG
     id: str
@@ -79,7 +79,7 @@ class Demonstration(BaseModel):
 
 
 class Demonstrations(BaseModel):
-    """demonstrations.json."""
+    """demonstrations.json: solved train programs that every prompt shows."""
 
     model_config = _CONFIG
     schema_version: Literal[1]
@@ -87,7 +87,7 @@ class Demonstrations(BaseModel):
 
 
 class HiddenTask(BaseModel):
-    """What only grading may see."""
+    """One task as only grading sees it: its program and its hidden examples."""
 
     model_config = _CONFIG
     id: str
@@ -106,7 +106,7 @@ class HiddenTask(BaseModel):
 
 
 class VisibleTasks(BaseModel):
-    """tasks.json."""
+    """tasks.json: tasks in pairs of the two splits, and the SHA-256 of hidden.json."""
 
     model_config = _CONFIG
     schema_version: Annotated[int, Field(ge=1, le=1)]
@@ -130,7 +130,7 @@ class VisibleTasks(BaseModel):
 
 
 class HiddenTasks(BaseModel):
-    """hidden.json, the sealed file; same tasks in the same order."""
+    """hidden.json: the tasks of tasks.json, in the same order."""
 
     model_config = _CONFIG
     schema_version: Annotated[int, Field(ge=1, le=1)]
@@ -138,11 +138,11 @@ class HiddenTasks(BaseModel):
     tasks: tuple[HiddenTask, ...]
 
     def for_ids(self, ids: tuple[str, ...]) -> tuple[HiddenTask, ...]:
-        """The tasks of these ids. Raises InputRefused unless they are exactly the sealed ones, in order."""
+        """All tasks. Raises InputRefused unless their ids are these, in order."""
         have = tuple(task.id for task in self.tasks)
         if have != ids:
             raise InputRefused(
-                "sealed file holds other tasks",
+                "hidden.json holds other tasks",
                 got=f"{len(have)} tasks",
                 need=f"the {len(ids)} of tasks.json",
             )
@@ -150,7 +150,7 @@ class HiddenTasks(BaseModel):
 
 
 def columns(examples: tuple[Example, ...]) -> tuple[Values, Values]:
-    """Inputs and outputs, each int8 (n, 5)."""
+    """Inputs and outputs of examples, each int8 (n, 5)."""
     return (
         check_values([example.input for example in examples], where="example inputs"),
         check_values([example.output for example in examples], where="example outputs"),

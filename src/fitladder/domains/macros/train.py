@@ -1,6 +1,6 @@
-"""The train side of a task set: construction programs, the libraries made from them, demonstrations.
+"""Train programs of a task set, the libraries mined from them, and demonstrations.
 
-It never sees an evaluation task; evaluation excludes what is drawn here, not the other way round.
+Evaluation tasks are drawn later and exclude what is drawn here.
 """
 
 from collections.abc import Sequence
@@ -30,8 +30,11 @@ _ATTEMPTS: Final = 100 * TRAIN_PROGRAMS
 
 
 def draw_train(seed: int, motifs: Motifs, index: DepthIndex, excluded: Excluded) -> list[Program]:
-    """Construction programs of 3 to 5 primitives, half of them with a motif inside, all of full depth and
-    none in `excluded`, which is left as it was. Programs may behave alike; no program comes twice."""
+    """Draw 400 programs of 3 to 5 primitives, about half of them with a motif, all of full minimum depth.
+
+    No program comes twice, though some may behave alike; none is in `excluded`, which is left as it is.
+    Raises InputRefused where the seed gives too few.
+    """
     draw = SeededStream(seed, "train")
     chunks = sorted(motifs.values())
     programs: dict[Program, None] = {}
@@ -51,7 +54,14 @@ def draw_train(seed: int, motifs: Motifs, index: DepthIndex, excluded: Excluded)
 def build_libraries(
     seed: int, programs: Sequence[Program], motifs: Motifs, index: DepthIndex, macros: int
 ) -> Libraries:
-    """base (empty), designed_ceiling (the motifs, filled with decoys), mined, and matched random controls."""
+    """Libraries of all arms: base, designed_ceiling, mined, and five random controls.
+
+    base has no macros. designed_ceiling has the motifs and, up to `macros`, other frequent chunks as decoys.
+    mined has the most frequent chunks; each control has chunks matched to them in length and frequency.
+
+    Args:
+        macros: number of macros in each library but base.
+    """
     support = count_support(programs)
     ranked = frequent_chunks(support, index)
     draw = SeededStream(seed, "decoys")
@@ -82,7 +92,7 @@ def build_libraries(
 def draw_demonstrations(
     seed: int, programs: Sequence[Program], motifs: Motifs, shape: TaskShape
 ) -> tuple[Demonstration, ...]:
-    """Solved train programs without any motif, so that a demonstration hints at no macro."""
+    """Draw solved train programs without any motif. Raises InputRefused where there are too few."""
     plain = [
         (number, program)
         for number, program in enumerate(programs)

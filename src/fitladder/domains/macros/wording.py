@@ -1,7 +1,6 @@
-"""The words of a prompt, in two lengths: what the solver is told about calls, limits and examples.
+"""Wording of the prompts, `full` and `compact`, from the visible parts of a task set.
 
-Pure text from visible parts; it cannot see a hidden example or an evaluation program. An edit here
-changes records, hence their hashes, hence the binding.
+An edit changes the records, hence their digests and the binding of every experiment that uses them.
 """
 
 from collections.abc import Sequence
@@ -55,7 +54,7 @@ _CALLS: Final = {
 
 
 def render_system(wording: Wording, *, has_macros: bool) -> str:
-    """The system message."""
+    """Text of the system message; `has_macros` where the arm has a library."""
     return _SYSTEM[wording].format(calls=_CALLS[wording, has_macros])
 
 
@@ -68,7 +67,13 @@ def render_user(
     max_surface_calls: int,
     max_primitives: int,
 ) -> str:
-    """The user message: inventory, both limits, solved train examples, the task's visible examples."""
+    """Text of the user message: calls, limits, demonstrations, and the task's visible examples.
+
+    Args:
+        library: macros of the arm; none for base.
+        demonstrations: shown solved, in this order.
+        visible: the examples to reproduce.
+    """
     macros = [f"{macro.token} = {format_calls(macro.expansion)}" for macro in library.macros]
     if wording == "compact":
         parts = [

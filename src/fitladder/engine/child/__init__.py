@@ -1,1 +1,1 @@
-"""Child side of an engine process: vLLM and torch, and nothing else imports them."""
+"""Child side of an engine process: the only package that imports vllm; it runs in `.venv-vllm`."""

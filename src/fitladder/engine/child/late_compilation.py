@@ -1,6 +1,7 @@
-"""Was anything compiled while tokens were sampled? Such time falls into generation time, so it is recorded.
+"""Log and print lines about compilation that appear while tokens are sampled.
 
-Listens to loggers and to what is printed; it knows no engine, only the words that vLLM, Triton and torch use.
+Kernels that vLLM, Triton or torch compile then lengthen the measured generation time, so the lines are
+recorded as warnings of the generation. Knows those libraries by their loggers' names and words only.
 """
 
 import logging
@@ -18,6 +19,8 @@ MAX_LINES = 200
 
 
 class _Collector(logging.Handler):
+    """Keeps lines that speak of compilation, 300 characters of each."""
+
     def __init__(self, lines: list[str]) -> None:
         super().__init__(logging.INFO)
         self.lines = lines
@@ -32,7 +35,7 @@ class _Collector(logging.Handler):
 
 
 class _Printed:
-    """Standard output that is passed on and read along; Triton prints its autotuning."""
+    """Standard output that passes everything on and is searched too: Triton prints its autotuning."""
 
     def __init__(self, stream: TextIO, collector: _Collector) -> None:
         self._stream, self._collector = stream, collector
@@ -47,7 +50,7 @@ class _Printed:
 
 @contextmanager
 def listen(lines: list[str]) -> Iterator[None]:
-    """Append every line about compilation to `lines` while the context is open, 200 at most."""
+    """While open, append each line about compilation to `lines`, up to MAX_LINES entries in all."""
     collector = _Collector(lines)
     loggers = [logging.getLogger(name) for name in _LOGGERS]
     for logger in loggers:

@@ -1,7 +1,7 @@
-"""What happens inside an engine process, whatever engine it builds?
+"""Main loop of an engine process, for any engine: build, report facts, wait for `generate`, sample, report.
 
-Build, report facts, wait for `generate`, sample, write rows to a temporary file, report. Events leave as
-JSON lines on a descriptor of their own; commands come as lines on stdin, whose end is the parent's death.
+What is said on either side is in engine/messages.py. The samples go to a Parquet file that the parent moves
+into a bundle. When the parent dies, standard input ends, and this process ends with everything it started.
 """
 
 import os
@@ -38,7 +38,7 @@ Commands = queue.SimpleQueue[str]
 
 
 class Events:
-    """JSON lines to the parent; a parent that is gone makes no noise."""
+    """Writer of events to the parent, on the descriptor that the parent passed."""
 
     def __init__(self, descriptor: int) -> None:
         self._stream = os.fdopen(descriptor, "w", encoding="utf-8")
@@ -53,7 +53,14 @@ class Events:
 
 
 def serve(build: Callable[[EngineRequest], Engine], argv: Sequence[str]) -> int:
-    """Run the engine process of one phase; returns its exit code, see `serve_process`."""
+    """Run the engine process of one phase: one request, one engine, one generation.
+
+    Args:
+        build: makes the engine of a request.
+        argv: request file, event descriptor.
+
+    Returns the exit code, see `serve_process`.
+    """
 
     def run(request_path: Path, events: Events, commands: Commands) -> int:
         return _run(build, load_request(request_path), events, commands)
@@ -67,10 +74,15 @@ def serve_process(
     *,
     words: Collection[str] = (GENERATE, STOP),
 ) -> int:
-    """Run any engine process: `run` gets the request's path, events to send and commands among `words`.
+    """Run any engine process.
 
-    `argv`: request file, event descriptor. Returns 0 when done or stopped on request, a FitladderError's exit
-    code where something said no, 9 for anything else.
+    Args:
+        run: gets the request's path, the writer of events and the queue of commands; returns the exit code.
+        argv: request file, event descriptor.
+        words: commands to pass on; other lines are dropped.
+
+    Returns what `run` returns. On an exception it sends `failed` and returns the exit code of that
+    FitladderError, 9 (EngineFailed) for any other.
     """
     if len(argv) != 2 or not argv[1].isdecimal():
         sys.stderr.write("usage: ENGINE REQUEST.json EVENTS_FD (started by fitladder, not by hand)\n")
@@ -122,7 +134,7 @@ def _run(
 
 
 def _check_code(request: EngineRequest) -> None:
-    """This process runs the code that was bound, and nobody's start-up hook. Raises EngineFailed."""
+    """Refuse to sample under other generation code than the parent's, or under a foreign start-up hook."""
     here = generation_code_sha256()
     if request.generation_code_sha256 not in (None, here):
         raise EngineFailed(
@@ -153,7 +165,7 @@ def _write_durably(path: Path, data: bytes) -> None:
 
 
 def _listen(words: Collection[str]) -> Commands:
-    """Commands as they come; when stdin ends, so does this process and all that it started."""
+    """Queue of the commands on standard input, read by a thread; the end of input ends the group."""
     commands: Commands = queue.SimpleQueue()
 
     def read() -> None:
@@ -170,6 +182,7 @@ def _listen(words: Collection[str]) -> Commands:
 
 
 def _end_group() -> None:
+    """End this process at once, and its whole group where it leads one (as the parent starts it)."""
     if os.getpid() == os.getpgrp():
         os.killpg(0, signal.SIGKILL)
     os._exit(EngineFailed.exit_code)

@@ -1,6 +1,6 @@
-"""Which environment does this engine process run in? Versions, the device's driver, the lock, complaints.
+"""Environment of this engine process: versions, the device's driver, the lock file, what `pip check` finds.
 
-Reads this process and asks two commands (`pip check`, `nvidia-smi`); it knows neither vllm nor torch.
+Reads this process and runs two commands (`pip check`, `nvidia-smi`); imports neither vllm nor torch.
 """
 
 import importlib.metadata
@@ -23,7 +23,7 @@ COMMAND_TIMEOUT_S = 120
 
 
 class PipCheck:
-    """`pip check` beside the engine's build, which takes longer."""
+    """A `pip check` that runs while the engine is built, which takes longer."""
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
@@ -35,7 +35,10 @@ class PipCheck:
         )
 
     def complaints(self) -> tuple[str, ...]:
-        """Its lines, sorted; none where everything is met. A pip that cannot be asked is a complaint."""
+        """Wait for it (120 s at most); its lines, sorted, none where every requirement is met.
+
+        A pip that does not end, or ends with an error and no line, counts as a complaint.
+        """
         try:
             output, _ = self._process.communicate(timeout=COMMAND_TIMEOUT_S)
         except subprocess.TimeoutExpired:
@@ -51,9 +54,15 @@ class PipCheck:
 def runtime_facts(
     *, pip_check: PipCheck, lock_path: str | None, environment: Mapping[str, str], cuda: str | None
 ) -> RuntimeFacts:
-    """Facts of this process. `environment`: the registered variables.
+    """Facts of this process's environment.
 
-    Where the environment is not what the lock names, each difference stands behind `pip check`'s complaints.
+    Args:
+        pip_check: started before the engine's build.
+        lock_path: the lock file that the environment was installed from; None where there is none.
+        environment: the registered variables, each of which is recorded.
+        cuda: `torch.version.cuda` on a CUDA device, None on a CPU.
+
+    `pip_check` of the facts holds the complaints, then one line for each package that is not as locked.
     Raises EngineFailed on an unreadable lock, or on a CUDA device whose driver does not tell its version.
     """
     try:

@@ -1,7 +1,8 @@
-"""How is an engine stepped from the first request to the last, and who decides when each one enters?
+"""Step loop of vLLM's engine with an admission policy, live counts and counted schedules.
 
-Drives vLLM's `add_request` and `step` as `LLM.generate` does, with a live line and, for spaced admission, a
-policy between. It imports no vllm: engine, scheduler and prompts are handed in.
+Calls `add_request` and `step` as `LLM.generate` does; between two steps an admission policy may hold requests
+back. Imports no vllm: engine, scheduler and prompts are arguments. Measured against `LLM.generate` by a
+study's `bare` runs.
 """
 
 import time
@@ -20,7 +21,7 @@ __all__ = ["StepCounts", "Submission", "count_steps", "run_steps"]
 
 @dataclass(frozen=True)
 class Submission:
-    """One sample to run. `prompt` and `parameters` are the engine's own objects."""
+    """One sample to run. `prompt` and `parameters` are vLLM's own objects; lengths are in tokens."""
 
     request_id: str
     prompt: Any
@@ -31,7 +32,10 @@ class Submission:
 
 @dataclass
 class StepCounts:
-    """What a scheduler did since counting began."""
+    """What a scheduler did since counting began.
+
+    `scheduled_sequences` sums the width of every step; `preemptions` counts each preempted request each time.
+    """
 
     steps: int = 0
     scheduled_tokens: int = 0
@@ -41,7 +45,10 @@ class StepCounts:
 
 
 def count_steps(scheduler: Any) -> StepCounts:
-    """Count every schedule of this scheduler from now on: two attribute reads and four additions a step."""
+    """Count every call of `scheduler.schedule` from now on, by wrapping it; the returned counts are live.
+
+    Costs two attribute reads and four additions a step.
+    """
     counts, schedule = StepCounts(), scheduler.schedule
 
     def counted(*args: Any, **kwargs: Any) -> Any:
@@ -60,17 +67,19 @@ def count_steps(scheduler: Any) -> StepCounts:
 
 @dataclass
 class _Run:
+    """One call of `run_steps`: what waits for admission, what was admitted, and the policy's last answer."""
+
     engine: Any
     scheduler: Any
     policy: AdmissionPolicy | None
     waiting: deque[Submission]
     budgets: dict[str, Submission] = field(default_factory=dict)
     step: int = 0
-    asked: bool = False  # the policy's last answer still holds
+    asked: bool = False  # nothing has started or ended since the policy last answered
     next_start: int | None = None
 
     def admit(self) -> None:
-        """Hand over what may start before this step. Raises EngineFailed where nothing ever could."""
+        """Add the requests that may start before this step. Raises EngineFailed where none ever could."""
         while self.waiting and self._may_start():
             one = self.waiting.popleft()
             self.engine.add_request(one.request_id, one.prompt, one.parameters)
@@ -116,10 +125,18 @@ def run_steps(
     on_progress: Callable[[Progress], None],
     progress_interval_s: float,
 ) -> dict[str, Any]:
-    """Run all submissions to their end; their final outputs by request id.
+    """Run all submissions to their end.
 
-    Without a policy everything is handed over at once and the engine's own scheduler admits, first come first
-    served, up to max_num_seqs. Raises EngineFailed where an output belongs to no submission, or none comes.
+    Args:
+        engine: vLLM's `LLMEngine`, idle; scheduler: its scheduler, wrapped by `count_steps`.
+        submissions: in the order of admission.
+        policy: decides when each enters; None adds all at once, and vLLM's scheduler admits them, first come
+            first served, up to max_num_seqs.
+        counts: what `count_steps` returned.
+        on_progress: gets the counts since this call began, each `progress_interval_s` and once at the end.
+
+    Returns vLLM's final `RequestOutput` by request id. Raises EngineFailed where an output belongs to no
+    submission, or where the policy admits nothing and nothing is left to end.
     """
     run = _Run(engine, scheduler, policy, deque(submissions))
     finished: dict[str, Any] = {}

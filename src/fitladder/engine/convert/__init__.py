@@ -1,1 +1,1 @@
-"""Model folders: conversion from GGUF, and geometry without weights."""
+"""Model folders for the engine: converted from GGUF, or a configuration without weights."""

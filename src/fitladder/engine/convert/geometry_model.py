@@ -1,7 +1,7 @@
-"""Which files let an engine be built with a model's cache geometry and no weights?
+"""Model folders without weights, for engines built with `load_format=dummy`.
 
-For `load_format=dummy`: real kernels, real cache, random weights. Plain JSON out of a planner's preset; no
-tokenizer, since token ids are all that an engine is fed.
+Kernels and KV cache are the model's, weights are random. The JSON files follow from a preset of the planner
+(capacity/presets); there is no tokenizer, since the engine gets token ids.
 """
 
 import json
@@ -47,7 +47,10 @@ _PROCESSOR = {
 
 
 def geometry_files(preset: str) -> dict[str, dict[str, Any]]:
-    """JSON documents of a weightless model folder, by file name. Raises InputRefused on an unknown preset."""
+    """JSON documents of the folder of a preset, by file name.
+
+    Raises InputRefused on an unknown preset, or on one whose family has no engine class here.
+    """
     text = find_preset(preset)
     if text["model_type"] != "qwen3_5_text":
         architecture = _ARCHITECTURES.get(text["model_type"])
@@ -88,7 +91,7 @@ def geometry_files(preset: str) -> dict[str, dict[str, Any]]:
 
 
 def _lfm2_sizes(text: dict[str, Any]) -> dict[str, Any]:
-    """The names under which vLLM's class for this family reads its sizes."""
+    """Further configuration fields from which vLLM's `Lfm2ForCausalLM` reads its sizes."""
     hidden = text["hidden_size"]
     return {
         "conv_dim": hidden,
@@ -100,7 +103,7 @@ def _lfm2_sizes(text: dict[str, Any]) -> dict[str, Any]:
 
 
 def write_geometry_model(preset: str, folder: Path) -> Path:
-    """Write the folder of a preset; returns it. Raises UsageError where other files stand there."""
+    """Write the folder of a preset and return it. Raises UsageError where it holds any other file."""
     files = geometry_files(preset)
     if folder.exists() and {path.name for path in folder.iterdir()} - set(files):
         raise UsageError(f"{folder} holds other files", need="an empty or new folder")

@@ -1,9 +1,9 @@
-"""How does a GGUF become a folder that the engine loads? Once, in the engine environment, all or nothing.
+"""Conversion of a GGUF file into a model folder that vLLM loads; runs in the engine environment.
 
     python -m fitladder.engine.convert.gguf NAME FOLDER      (started by `fitladder model convert`)
 
-Prints one JSON object: the folder's tree digest and its tokenizer's, or the refusal. Float32: a CPU without
-bf16 units is quick at it, and it holds the de-quantised weights exactly.
+Prints one JSON object: the folder's tree digest and its tokenizer's SHA-256, or the refusal. Weights become
+float32: a CPU without bf16 units is quick at it, and it holds the de-quantised values exactly.
 """
 
 import importlib.metadata
@@ -23,14 +23,18 @@ from fitladder.files.tree_digest import tree_sha256
 
 __all__ = ["convert"]
 
-SPARE_BYTES = 200_000_000  # beside the folder itself
+SPARE_BYTES = 200_000_000  # free disk space needed besides the folder's own size
 
 
 def convert(name: str, folder: Path) -> Path:
-    """Make the folder of a source unless it stands there already; two runs give equal bytes.
+    """Make the folder of a source, unless it is there already; two runs give equal bytes.
 
-    It appears whole or not at all. Raises InputRefused on any bytes but the registered ones, in or out,
-    EnvironmentNotReady on a missing package or too little disk space.
+    Args:
+        name: a name of sources.SOURCES.
+        folder: what to make; it appears whole or not at all.
+
+    Returns the folder. Raises UsageError on an unknown name, InputRefused where the GGUF or the folder has
+    not its registered digest, EnvironmentNotReady on a missing package or too little disk space.
     """
     source = find_source(name)
     if folder.exists():
@@ -94,7 +98,7 @@ def _gguf(source: ModelSource) -> Path:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Words to one conversion, its outcome as JSON on standard output."""
+    """Run one conversion and print its outcome as JSON; `argv` is NAME FOLDER. Returns the exit code."""
     code, answer = 0, {}
     try:
         folder = convert(argv[0], Path(argv[1]))

@@ -1,7 +1,7 @@
-"""Which model can be made from an installed package, and what must come out?
+"""Models that can be converted from an installed package, with the digests of what goes in and comes out.
 
-The GGUF is data of a PyPI package, named by hash on the way in; the folder that the locked engine environment
-converts it to is named by tree digest on the way out.
+The GGUF file is data of a PyPI package. `folder_sha256` holds for the versions of the locked engine
+environment.
 """
 
 from dataclasses import dataclass
@@ -13,11 +13,15 @@ __all__ = ["SOURCES", "ModelSource", "find_source"]
 
 @dataclass(frozen=True)
 class ModelSource:
-    """One convertible model. `folder_sha256`: tree digest of the folder, float32 weights."""
+    """One convertible model.
+
+    `gguf` is relative to the package's installation root. `folder_sha256` and `folder_bytes` are the tree
+    digest (files/tree_digest.py) and size of the converted folder, float32 weights.
+    """
 
     distribution: str
     version: str
-    gguf: str  # relative to the package's installation root
+    gguf: str
     gguf_sha256: str
     folder_sha256: str
     folder_bytes: int

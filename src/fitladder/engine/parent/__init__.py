@@ -1,1 +1,1 @@
-"""Parent side of an engine process: arguments, start, events, collection, end."""
+"""Parent side of an engine process: its arguments, its start, its events and its end."""

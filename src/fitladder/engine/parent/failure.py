@@ -1,4 +1,4 @@
-"""Why did an engine process end? One line out of an exit status and the end of a log."""
+"""Cause of an engine process's end in one line, from its exit status and the end of its log."""
 
 import os
 import re
@@ -13,7 +13,7 @@ _RAISED = re.compile(r"^([A-Za-z_][\w.]*(Error|Exception|Exit|Interrupt|Warning)
 
 
 def describe_exit(returncode: int | None) -> str:
-    """Words for a `Popen.returncode`: exit code, signal name, or still running."""
+    """Words for a `Popen.returncode`: `exit code 3`, `killed by SIGSEGV`, or `still running` for None."""
     if returncode is None:
         return "still running"
     if returncode >= 0:
@@ -26,7 +26,7 @@ def describe_exit(returncode: int | None) -> str:
 
 
 def log_cause(path: Path) -> str:
-    """`last_cause` of a log file's end; one that cannot be read has nothing logged."""
+    """`last_cause` of the last 64 KiB of a log file; `nothing logged` where it cannot be read."""
     try:
         with path.open("rb") as stream:
             stream.seek(0, os.SEEK_END)
@@ -37,7 +37,10 @@ def log_cause(path: Path) -> str:
 
 
 def last_cause(text: str) -> str:
-    """The last raised error in a log's text, else its last line, else `nothing logged`; one short line."""
+    """The last line that names a raised exception, else the last line, else `nothing logged`.
+
+    vLLM's process prefixes are removed; 300 characters at most.
+    """
     lines = [_PREFIX.sub("", line).strip() for line in text.splitlines()]
     lines = [line for line in lines if line]
     raised = [line for line in lines if _RAISED.match(line)]

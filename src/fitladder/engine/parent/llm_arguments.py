@@ -1,6 +1,6 @@
-"""Which arguments does vLLM get for one rung of one experiment? All of them registered, all explicit.
+"""Keyword arguments of vLLM's `LLM`, and the request, for one rung of an experiment.
 
-A registration in, keyword arguments and a request out. It builds no engine and imports none.
+Every argument is explicit and comes from the registration. Builds no engine and imports none.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,10 +27,15 @@ def llm_arguments(
     load_format: LoadFormat = "auto",
     num_gpu_blocks_override: int | None = None,
 ) -> dict[str, Any]:
-    """Keyword arguments of `LLM` for this rung, the model at `model` (a folder, or a hub name).
+    """Keyword arguments of `vllm.LLM` for this rung.
 
-    The override replaces the registered pool and is for rehearsals. Raises RegistrationError on a
-    registration that the engine would sample wrongly or not at all.
+    Args:
+        model: folder of the model, or its hub name; the registered revision goes with the hub name only.
+        load_format: `dummy` for random weights (rehearsals).
+        num_gpu_blocks_override: blocks of the pool in place of the registered ones (rehearsals).
+
+    Raises RegistrationError where `engine.args` repeats an argument that another field sets, or where vLLM on
+    a CPU would prefill a seeded prompt in chunks.
     """
     engine = experiment.engine
     share = engine.gpu_memory_utilization
@@ -77,7 +82,7 @@ def _capture_maximum(engine: Engine, rung: Rung) -> int | None:
 
 
 def _check_cpu_prefill(engine: Engine) -> None:
-    """On a CPU vLLM cannot prefill a seeded request in pieces: its generator has no offset to set back."""
+    """Refuse chunked prefill on a CPU: vLLM resets the offset of a seeded generator, and a CPU's has none."""
     if engine.backend == "vllm-cpu" and engine.args.get("enable_chunked_prefill") is not False:
         raise RegistrationError(
             "engine.args.enable_chunked_prefill",
@@ -99,7 +104,16 @@ def build_request(
     num_gpu_blocks_override: int | None = None,
     progress_interval_s: float = 1.0,
 ) -> EngineRequest:
-    """The request of one phase at one rung; `prompts` are token ids by record id, in sampling order."""
+    """Request of one phase at one rung.
+
+    Args:
+        prompts: token ids by record id, in sampling order.
+        samples_path: where the child writes the samples.
+        engine_lock_path: lock file of the engine environment; None where there is none.
+        progress_interval_s: seconds between two `progress` events.
+
+    The other arguments, and the errors, are those of `llm_arguments`.
+    """
     return EngineRequest(
         key=BundleKey(
             experiment_id=experiment.experiment_id,

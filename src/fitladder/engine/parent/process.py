@@ -1,7 +1,7 @@
-"""The parent's side of an engine process: start it, hear its facts, let it generate, collect, end it.
+"""Parent side of an engine process: start it, wait for its facts, let it generate, end it.
 
-Knows no vllm. Whatever happens (a deadline, a crash, Ctrl-C, this process dying) no engine outlives its
-phase: the child leads a process group, killed on every way out, and ends itself when our pipe closes.
+Imports no vllm. No engine outlives its phase, be it a deadline, a crash, Ctrl-C or the death of this process:
+the child leads a process group that is killed on every way out, and ends itself when its input pipe closes.
 """
 
 import contextlib
@@ -44,9 +44,13 @@ OnProgress = Callable[[Literal[1, 2], Progress], None]
 
 
 def engine_command(python: Path, module: str = "fitladder.engine.child.vllm_engine") -> list[str]:
-    """Command of an engine process in the environment of `python`, by default of the one that runs a phase.
+    """Command of an engine process.
 
-    Raises EnvironmentNotReady without one.
+    Args:
+        python: interpreter of the engine environment.
+        module: what to run, by default the engine of a phase.
+
+    Raises EnvironmentNotReady where there is no such interpreter.
     """
     if not python.is_file():
         raise EnvironmentNotReady(
@@ -54,11 +58,15 @@ def engine_command(python: Path, module: str = "fitladder.engine.child.vllm_engi
             got=python,
             do="run `make setup` or set FITLADDER_ENGINE_PYTHON",
         )
-    return [str(python), "-P", "-m", module]  # -P: nothing is imported from where we stand
+    return [str(python), "-P", "-m", module]  # -P: nothing is imported from the current folder
 
 
 class EngineProcess:
-    """One engine process, used as a context manager. Every failure is EngineFailed in one line."""
+    """One engine process; a context manager that ends the process and its group on leaving.
+
+    After an error inside the context the group is killed at once, else the process may free its device first.
+    Every failure is an EngineFailed of one line that names the log.
+    """
 
     def __init__(self, process: "subprocess.Popen[bytes]", events: int, log_path: Path) -> None:
         self._process, self._events, self.log_path = process, events, log_path
@@ -75,9 +83,13 @@ class EngineProcess:
         log_path: Path,
         inherited: Mapping[str, str] | None = None,
     ) -> Self:
-        """Start `command REQUEST.json EVENTS_FD`; the request file and the log stand beside each other.
+        """Start `command REQUEST.json EVENTS_FD`.
 
-        `inherited`: the environment to start from, by default this process's own.
+        Args:
+            log_path: gets the child's output; the request file is written next to it, as `*.request.json`.
+            inherited: environment to start from (engine/environment.py), by default this process's own.
+
+        Raises EngineFailed where the command cannot be started.
         """
         request_path = log_path.with_suffix(".request.json")
         write_request(request_path, request)
@@ -104,7 +116,10 @@ class EngineProcess:
         return cls(process, read_end, log_path)
 
     def wait_facts(self, deadline_s: float) -> tuple[EngineFacts, RuntimeFacts]:
-        """Facts of the built engine. Raises EngineFailed when it dies, says no, or passes the deadline."""
+        """Wait for the engine to be built; its facts and its environment's.
+
+        Raises EngineFailed when it dies, refuses, or is not built in `deadline_s` seconds.
+        """
         until = time.monotonic() + deadline_s
         reported = self._wait_for(ReportedFacts, "building the engine", until, deadline_s)
         return reported.facts, reported.runtime
@@ -131,7 +146,10 @@ class EngineProcess:
         return result
 
     def stop(self) -> int:
-        """End the process, kindly, then its whole group; returns its exit status. Safe to call again."""
+        """Tell the process to stop, wait up to 20 s, then kill its group. May be called more than once.
+
+        Returns the exit status, negative for a signal.
+        """
         try:
             if self._process.poll() is None:
                 self._say(STOP, must=False)
@@ -141,7 +159,7 @@ class EngineProcess:
         return self._process.returncode
 
     def kill(self) -> None:
-        """End the whole group at once."""
+        """Kill the whole group without telling it to stop: SIGTERM, and SIGKILL 3 s later."""
         self._kill_group()
 
     def __enter__(self) -> Self:
@@ -251,7 +269,7 @@ class EngineProcess:
             return
 
     def _kill_group(self) -> None:
-        if self._events < 0:  # done before; by now the number may be somebody else's
+        if self._events < 0:  # ended already: the process id may be in use by another process
             return
         for number, grace_s in ((signal.SIGTERM, TERM_GRACE_S), (signal.SIGKILL, None)):
             try:
@@ -262,7 +280,7 @@ class EngineProcess:
                 self._wait(grace_s)
         self._process.wait()
         if self._process.stdin is not None:
-            with contextlib.suppress(OSError):  # what was not read any more
+            with contextlib.suppress(OSError):  # bytes that the child did not read
                 self._process.stdin.close()
         os.close(self._events)
         self._events = -1
