@@ -72,13 +72,13 @@ def approve(
 
 def run_whole_phase(workspace: Workspace, key: BundleKey, go_sha256: str, pool: str = "gpu") -> Receipt:
     """Every step of a phase in order, without Prefect."""
-    with run.hold(workspace, key, pool) as site:
-        if receipt := run.finished(site):
+    with run.hold_phase(workspace, key, pool) as held:
+        if receipt := run.existing_receipt(held):
             return receipt
-        approved = run.authorise(site, go_sha256)
-        prompts = run.check_inputs(site)
-        with run.start_engine(site, prompts) as engine:
-            built = run.build(site, engine, prompts)
-            run.write_preflight(site, approved, built, prompts)
-            result = run.generate(site, engine, built, lambda _: None)
-        return run.commit(site, result)
+        approved = run.authorise(held, go_sha256)
+        prompts = run.check_inputs(held)
+        with run.start_engine(held, prompts) as engine:
+            built = run.build(held, engine, prompts)
+            run.write_preflight(held, approved, built, prompts)
+            result = run.generate(held, engine, built, lambda _: None)
+        return run.commit(held, result)

@@ -16,7 +16,7 @@ LOCKS: dict[Backend, str] = {"vllm-cuda": "engine-gpu.txt", "vllm-cpu": "engine-
 _PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)", re.MULTILINE)
 
 
-def engine_lock(locks: Path, backend: Backend) -> Path | None:
+def engine_lockfile(locks: Path, backend: Backend) -> Path | None:
     """Path of the lock file of this backend in a folder of lock files; None where there is none."""
     path = locks / LOCKS[backend]
     return path if path.is_file() else None
@@ -27,7 +27,7 @@ def parse_pins(text: str) -> dict[str, str]:
     return {_normal(name): version for name, version in _PIN.findall(text)}
 
 
-def audit_lock(pins: Mapping[str, str], installed: Mapping[str, str]) -> tuple[str, ...]:
+def audit_lockfile(pins: Mapping[str, str], installed: Mapping[str, str]) -> tuple[str, ...]:
     """Differences between a lock file and what is installed.
 
     Args:

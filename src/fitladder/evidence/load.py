@@ -28,7 +28,7 @@ from fitladder.records.receipt import Receipt
 from fitladder.records.registry import Registry
 from fitladder.registry.binding import bind, check_whole
 from fitladder.registry.load import load_registry
-from fitladder.store.claim import HeldRoot
+from fitladder.store.held_root import HeldRoot
 from fitladder.store.root import resolve_root
 from fitladder.store.verify_bundle import VerifiedBundle, VerifiedPreflight
 from fitladder.store.verify_root import VerifiedRoot, inspect_root

@@ -10,7 +10,7 @@ from fitladder.approval.uses import uses_path
 from fitladder.evidence.load import Evidence, load_held_evidence, registered_root
 from fitladder.phase.scratch import new_scratch
 from fitladder.records.bundle_key import BundleKey
-from fitladder.store.claim import HeldRoot, hold_root
+from fitladder.store.held_root import HeldRoot, hold_root
 from fitladder.store.verify_root import VerifiedRoot
 from fitladder.workspace import Workspace
 

@@ -157,7 +157,7 @@ def start_engine(held: HeldPhase, prompts: ArmPrompts) -> Iterator[EngineProcess
         prompts=prompts.token_ids,
         model=check_model(held.workspace, experiment),
         samples_path=held.scratch / "samples.parquet",
-        engine_lock_path=held.workspace.engine_lock(experiment.engine),
+        engine_lock_path=held.workspace.engine_lockfile(experiment.engine),
     )
     run_id = held.held_root.lock.holder.flow_run_id
     with (

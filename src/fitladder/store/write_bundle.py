@@ -22,7 +22,6 @@ from fitladder.sampling.parquet import COLUMNS, read_columns
 from fitladder.sampling.row_rules import check_rows
 from fitladder.store.catalog import advance
 from fitladder.store.catalog_chain import load_chain, write_catalog
-from fitladder.store.claim import HeldRoot
 from fitladder.store.held_root import HeldRoot
 from fitladder.store.receipt import build_receipt
 from fitladder.store.resume import check_resumable
@@ -53,7 +52,7 @@ def reconciled_root(held: HeldRoot, expected_binding: Binding | None = None) -> 
         raise BundleError(f"{held.path}: catalog of another root", got=catalog.root_id, need=held.root_id)
     for entry in found.pending_entries:
         catalog = _step(held, catalog, entry)
-    return replace(found, catalog=catalog, repairs=())
+    return replace(found, catalog=catalog, pending_entries=())
 
 
 def write_preflight(held: HeldRoot, preflight: Preflight, verified: VerifiedRoot | None = None) -> Catalog:

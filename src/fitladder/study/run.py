@@ -68,9 +68,9 @@ class StudyHost:
             return str(write_geometry_model(study.model.preset, self.work / study.model.preset))
         return str(self.models / str(study.model.folder))
 
-    def engine_lock(self, study: Study) -> Path | None:
+    def engine_lockfile(self, study: Study) -> Path | None:
         """Lock file of the engine environment for the study's backend; None where this host has none."""
-        return None if self.locks is None else engine_lock(self.locks, study.backend)
+        return None if self.locks is None else engine_lockfile(self.locks, study.backend)
 
 
 class _Session:
