@@ -1,6 +1,5 @@
 """`fitladder server`: a Prefect server with this checkout's deployments, pools and slot, until Ctrl-C."""
 
-import ipaddress
 import socket
 import time
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Annotated
 import typer
 
 from fitladder.errors import UsageError
+from fitladder.prefect_api.client import is_loopback
 from fitladder.prefect_api.deployments import ensure_device, ensure_launches
 from fitladder.prefect_api.processes import start_server, wait_healthy
 from fitladder.prefect_api.session import deploy
@@ -33,7 +33,7 @@ def server(
     names a PostgreSQL in its place; it is passed on, as every PREFECT_SERVER_ variable is.
     """
     workspace = workspace_here()
-    is_open = not _is_loopback(host)
+    is_open = not is_loopback(host)
     if is_open and not workspace.environment.get("PREFECT_SERVER_API_AUTH_STRING"):
         raise UsageError(
             "--host",
@@ -62,11 +62,3 @@ def server(
             time.sleep(1.0)
     finally:
         child.end(END_PATIENCE_S)
-
-
-def _is_loopback(host: str) -> bool:
-    """Whether nobody but this machine reaches it. A name is no proof, but for the one that means it."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -3,6 +3,7 @@
 Reads flow runs as plain values and answers suspended ones with a form. What a run says is never proof.
 """
 
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -105,7 +106,15 @@ def waiting_runs(api: PrefectApi, flow: str, parameters: Mapping[str, Any]) -> t
 def create_run(
     api: PrefectApi, deployment: str, parameters: Mapping[str, Any], *, queue: str = DEFAULT_QUEUE
 ) -> FlowRun:
-    """A new run of `flow/name` on one host's queue, due now. Raises EnvironmentNotReady: not deployed."""
+    """Create a run of a deployment, due now, once even where the request has to be sent again.
+
+    Args:
+        deployment: `flow/name`.
+        parameters: of the flow, as JSON values.
+        queue: work queue of the host that shall run it.
+
+    Raises EnvironmentNotReady where it is not deployed or not accepted.
+    """
     found = api.read(f"/deployments/name/{deployment}")
     if found is None:
         raise EnvironmentNotReady(
@@ -114,7 +123,12 @@ def create_run(
     answer = api.request(
         "POST",
         f"/deployments/{found['id']}/create_flow_run",
-        {"parameters": dict(parameters), "state": {"type": "SCHEDULED"}, "work_queue_name": queue},
+        {
+            "parameters": dict(parameters),
+            "state": {"type": "SCHEDULED"},
+            "work_queue_name": queue,
+            "idempotency_key": str(uuid.uuid4()),
+        },
     )
     if answer.status >= 300:
         raise EnvironmentNotReady(f"{deployment} was not accepted", got=f"HTTP {answer.status} {answer.body}")
