@@ -1,16 +1,19 @@
-"""`fitladder ...`: words to one command, errors to one line and an exit code, nothing else.
+"""`fitladder COMMAND`: calls one command and turns every error into one line and an exit code.
 
-Commands load when they are called, so that `fitladder --help` imports none of them.
+Commands are imported when they are called, so that `fitladder --help` imports none of them.
 """
 
 import importlib
 import sys
-from typing import Any, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_command
 
 from fitladder import __version__
 from fitladder.errors import EnvironmentNotReady, FitladderError, UsageError
+from fitladder.logs import log_to_stderr
 
 __all__ = ["COMMANDS", "main"]
 
@@ -46,8 +49,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "manifest": ("fitladder.cli.manifest:manifest", "What belongs to an experiment, and who needs it."),
 }
 
-
-USAGE = """usage: fitladder COMMAND [ARGS]...   (fitladder COMMAND --help says more)
+USAGE = """usage: fitladder [--verbose] COMMAND [ARGS]...   (fitladder COMMAND --help says more)
 
 Preregistered long-context inference experiments on vLLM that cannot be quietly bent.
 """
@@ -59,7 +61,7 @@ def _help() -> str:
 
 
 def _app(name: str) -> typer.Typer:
-    """The one command (or the group) of this name, imported now."""
+    """The command or group of this name, imported now. Raises UsageError where there is none."""
     if name not in COMMANDS:
         raise UsageError("no such command", got=repr(name), need="one of " + ", ".join(COMMANDS))
     module, _, attribute = COMMANDS[name][0].partition(":")
@@ -71,28 +73,64 @@ def _app(name: str) -> typer.Typer:
     return app
 
 
+class LazyCommands(TyperGroup):
+    """Group of `COMMANDS`; its help comes from that table alone."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Names in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Import a command."""
+        return get_command(_app(cmd_name))
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the table."""
+        formatter.write(_help())
+
+
+app = typer.Typer(cls=LazyCommands, add_completion=False, pretty_exceptions_enable=False)
+
+
+@app.callback(invoke_without_command=True)
+def fitladder(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose")] = False,
+) -> None:
+    """Take the options before the command; without a command, print the help or the version."""
+    log_to_stderr(verbose=verbose)
+    if version:
+        typer.echo(f"fitladder {__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
 def main() -> None:
     """Entry point. Exit codes: 0 done, else the `exit_code` of the refusing error (errors.py)."""
-    words = sys.argv[1:]
-    if not words or words[0] in ("-h", "--help"):
-        sys.stdout.write(_help())
-        return
-    if words[0] == "--version":
-        sys.stdout.write(f"fitladder {__version__}\n")
-        return
+    words = ["--help", *sys.argv[2:]] if sys.argv[1:2] == ["-h"] else sys.argv[1:]
+    named = next((f"fitladder {word}" for word in words if not word.startswith("-")), "fitladder")
     try:
-        code = _app(words[0])(args=words[1:], prog_name=f"fitladder {words[0]}", standalone_mode=False)
+        code = app(args=words, prog_name="fitladder", standalone_mode=False)
     except FitladderError as error:
         _refuse(str(error), error.exit_code)
     except typer.TyperException as error:  # typer's own answer to such words is a box of many lines
         said = " ".join(error.format_message().split()).rstrip(".") or "Missing command"
-        _refuse(f"{said}; fitladder {words[0]} --help says what it takes", UsageError.exit_code)
+        context = getattr(error, "ctx", None)
+        path = context.command_path if context else named
+        _refuse(f"{said}; {path} --help says what it takes", UsageError.exit_code)
     except typer.Abort:  # Ctrl-C at a question, or no terminal to answer it from
-        _refuse(
-            f"a question got no answer; fitladder {words[0]} --help names the options", UsageError.exit_code
-        )
+        _refuse(f"a question got no answer; {named} --help names the options", UsageError.exit_code)
     except KeyboardInterrupt:
         code = INTERRUPTED
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("fitladder"):
+            raise
+        refusal = EnvironmentNotReady(
+            f"{named} in this environment", got=f"no {error.name}", do="install fitladder[orchestrate]"
+        )
+        _refuse(str(refusal), refusal.exit_code)
     except OSError as error:  # such as a full disk under the output
         name = f" {error.filename}" if error.filename else ""
         _refuse(f"the system refused{name}: got {error.strerror or error}", EnvironmentNotReady.exit_code)

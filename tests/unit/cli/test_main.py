@@ -106,6 +106,25 @@ def test_what_typer_raises_ends_in_one_line(
     assert capsys.readouterr().err == (f"fitladder: {line}\n" if line else "")
 
 
+def test_options_before_the_command_are_taken_and_unknown_ones_refused() -> None:
+    plain, verbose = _fitladder("validate", "--json"), _fitladder("--verbose", "validate", "--json")
+    assert (verbose.returncode, verbose.stdout) == (0, plain.stdout)
+    assert _fitladder("-h").stdout == _fitladder("--help").stdout == _fitladder().stdout
+    wrong = _fitladder("--wat", "validate")
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert wrong.stderr == "fitladder: No such option: --wat; fitladder --help says what it takes\n"
+
+
+def test_a_command_without_its_library_says_what_to_install() -> None:
+    hidden = "import sys; sys.modules['httpx'] = None; from fitladder.cli.main import main; main()"
+    words = [sys.executable, "-c", hidden, "status"]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == errors.EnvironmentNotReady.exit_code
+    assert done.stderr == (
+        "fitladder: fitladder status in this environment: got no httpx; install fitladder[orchestrate]\n"
+    )
+
+
 @pytest.mark.parametrize("name", list(cli.COMMANDS))
 def test_every_command_loads_and_says_what_it_does(name: str) -> None:
     assert cli._app(name).registered_commands
