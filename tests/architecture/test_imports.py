@@ -25,8 +25,19 @@ CORE = (  # a package may import itself and every package before it, none behind
     *("prompts", "sampling", "domains.macros", "domains", "gates", "store", "sandbox", "audit", "ladder"),
 )
 EDGE = (
-    *("engine", "engine.parent", "engine.child", "engine.convert", "workspace", "evidence", "approval"),
-    *("phase", "prefect_api", "dvc_api", "semantics", "study", "report", "stages", "cli", "__main__"),
+    *("engine", "engine.parent", "engine.child", "engine.convert", "workspace", "export", "evidence"),
+    *(
+        "approval",
+        "phase",
+        "prefect_api",
+        "dvc_api",
+        "semantics",
+        "study",
+        "report",
+        "stages",
+        "cli",
+        "__main__",
+    ),
 )
 ORDER = (*CORE, *EDGE)
 HEAVY = ("prefect", "dvc", "vllm", "torch", "transformers")

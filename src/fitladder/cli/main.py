@@ -3,7 +3,6 @@
 Commands are imported when they are called, so that `fitladder --help` imports none of them.
 """
 
-import importlib
 import sys
 from typing import Annotated, Any, NoReturn
 
@@ -12,6 +11,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from fitladder import __version__
+from fitladder.cli.load_attribute import load_attribute
 from fitladder.errors import EnvironmentNotReady, FitladderError, UsageError
 from fitladder.logs import log_to_stderr
 
@@ -45,8 +45,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "log": ("fitladder.cli.log:log", "Append a line to an experiment's running log."),
     "select": ("fitladder.cli.select:select", "Decide the ladder from every audit, recomputed."),
     "verify": ("fitladder.cli.verify:verify", "Re-verify every byte against its receipt."),
-    "attest": ("fitladder.cli.attest:attest", "State the receipt chain for other people's tools."),
-    "manifest": ("fitladder.cli.manifest:manifest", "What belongs to an experiment, and who needs it."),
+    "export": ("fitladder.cli.export:export", "Sign what belongs to an experiment, for other tools."),
 }
 
 USAGE = """usage: fitladder [--verbose] COMMAND [ARGS]...   (fitladder COMMAND --help says more)
@@ -64,8 +63,7 @@ def _app(name: str) -> typer.Typer:
     """The command or group of this name, imported now. Raises UsageError where there is none."""
     if name not in COMMANDS:
         raise UsageError("no such command", got=repr(name), need="one of " + ", ".join(COMMANDS))
-    module, _, attribute = COMMANDS[name][0].partition(":")
-    target: Any = getattr(importlib.import_module(module), attribute)
+    target = load_attribute(COMMANDS[name][0])
     if isinstance(target, typer.Typer):
         return target
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)

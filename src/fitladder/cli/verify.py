@@ -1,10 +1,11 @@
-"""`fitladder verify`: is every byte that lies here still what its receipt says?"""
+"""`fitladder verify`: every byte that lies here against its receipt, or against an export."""
 
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from fitladder.cli.load_attribute import load_attribute
 from fitladder.cli.options import DataDir, Json, Params, print_json, print_table
 from fitladder.errors import BundleError, FitladderError, RegistrationError, UsageError
 from fitladder.evidence.checkout_bundles import load_bundles
@@ -14,7 +15,6 @@ from fitladder.records.registry import Registry
 from fitladder.registry.binding import bind
 from fitladder.registry.data_paths import bundles_folder
 from fitladder.registry.load import load_registry
-from fitladder.store.check_attestation import check_attestation, load_statement
 from fitladder.store.verify_bundle import VerifiedBundle, VerifiedPreflight, check_distinct
 from fitladder.store.verify_root import VerifiedRoot, verify_root
 
@@ -33,8 +33,14 @@ def verify(
         Path | None,
         typer.Option("--root", help="A root or copy, instead of data/bundles/EXPERIMENT."),
     ] = None,
-    attestation: Annotated[
-        Path | None, typer.Option("--attestation", help="Check an in-toto statement; needs only the files.")
+    export: Annotated[
+        Path | None, typer.Option("--export", help="Check an export; it needs the files and nothing else.")
+    ] = None,
+    signer: Annotated[
+        Path | None,
+        typer.Option(
+            "--signer", help="Public key that must have signed the export, instead of a reviewer's."
+        ),
     ] = None,
     any_binding: Annotated[
         bool, typer.Option("--any-binding", help="Do not ask whether today's binding made the bundles.")
@@ -47,9 +53,20 @@ def verify(
 
     Reads no decoded text and writes nothing. Exit code 6 names the first file that cannot be believed.
     """
-    if attestation is not None:
-        _check_statement(attestation, experiment, root, data, as_json)
+    if export is not None:
+        verify_export = load_attribute("fitladder.cli.verify_export:verify_export")
+        verify_export(
+            export,
+            experiment=experiment,
+            root=root,
+            signer=signer,
+            params=params,
+            data=data,
+            as_json=as_json,
+        )
         return
+    if signer is not None:
+        raise UsageError("--signer without an export", need="--export FILE")
     registry = load_registry(params)
     chosen = _chosen(registry, experiment, root, data)
     found: list[VerifiedRoot] = []
@@ -150,21 +167,3 @@ def _summary(found: VerifiedRoot) -> dict[str, Any]:
             for one in found.links
         ],
     }
-
-
-def _check_statement(
-    file: Path, experiment: str | None, root: Path | None, data: Path, as_json: bool
-) -> None:
-    chain = load_statement(file).predicate
-    if experiment not in (None, chain.experiment_id):
-        raise BundleError(f"{file} attests another experiment", got=chain.experiment_id, need=experiment)
-    statement = check_attestation(file, root or bundles_folder(data, chain.experiment_id), data)
-    if as_json:
-        print_json(
-            {"verified": True, "experiment_id": chain.experiment_id, "subjects": len(statement.subject)}
-        )
-        return
-    typer.echo(
-        f"{chain.experiment_id}: {len(statement.subject)} subjects, {len(chain.bundles)} links, "
-        f"tree {chain.tree.sha256}: every byte is as attested (the statement itself is not signed)"
-    )

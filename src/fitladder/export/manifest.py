@@ -1,20 +1,15 @@
-"""What belongs to an experiment, where does it lie, who needs it for what, and what was left out on purpose?
+"""Manifest of an experiment: where its files lie, who needs which of them, and what was left out.
 
 Pure: a verified root and the registered experiment in, one record out. No clock, no machine, no text of any
 answer.
 """
 
-from typing import Literal
-
 from fitladder.errors import BundleError
-from fitladder.files.file_record import FileRecord
-from fitladder.files.tree_digest import Tree
-from fitladder.frozen import Count, Frozen, Identifier, Sha256, Size
-from fitladder.records.bundle_key import BundleKey
+from fitladder.frozen import Frozen, Sha256
 from fitladder.records.experiment import Experiment
 from fitladder.store.verify_root import VerifiedRoot
 
-__all__ = ["Manifest", "Omission", "build_manifest"]
+__all__ = ["Manifest", "Need", "Omission", "Storage", "build_manifest"]
 
 SCHEME = "sha256 over sorted relative-path NUL file-sha256 newline records"
 
@@ -26,17 +21,6 @@ class Storage(Frozen):
     environment_override: str
     reviewers_copy: str
     pull: str
-
-
-class Phase(Frozen):
-    """One bundle, as it stands."""
-
-    key: BundleKey
-    attempt: Count
-    state: Literal["preflight_only", "complete"]
-    sequence: Size
-    go_sha256: Sha256
-    binding_sha256: Sha256
 
 
 class Need(Frozen):
@@ -56,38 +40,28 @@ class Omission(Frozen):
 
 
 class Manifest(Frozen):
-    """The artifact manifest of one experiment; files are relative to its root or copy."""
+    """What the export's predicate says beyond the receipt chain; files are relative to root or copy.
 
-    schema_version: Literal[1]
-    experiment_id: Identifier
-    root_id: Sha256
-    catalog_checkpoint: Size
+    `checksum_scheme` is how the predicate's `tree` digest is computed; `inputs`: name -> SHA-256.
+    """
+
     storage: Storage
     checksum_scheme: str
-    tree: Tree
-    files: dict[str, FileRecord]
     inputs: dict[str, Sha256]
-    phases: tuple[Phase, ...]
     required_for: tuple[Need, ...]
     omitted: tuple[Omission, ...]
 
 
 def build_manifest(experiment: Experiment, found: VerifiedRoot) -> Manifest:
-    """The manifest of a verified root or copy. Raises BundleError where it is of another experiment."""
+    """The manifest of a registered experiment and its verified root or copy.
+
+    Raises BundleError where the root is of another experiment.
+    """
     name, catalog = experiment.experiment_id, found.catalog
     if catalog.experiment_id != name:
         raise BundleError("manifest of another experiment's root", got=catalog.experiment_id, need=name)
-    files = {
-        f"{entry.relative_path}/{file}": record
-        for entry in catalog.entries
-        for file, record in entry.files.items()
-    }
-    begun = {one.preflight.sequence: one.preflight for one in found.links}
+    files = sorted(f"{entry.relative_path}/{file}" for entry in catalog.entries for file in entry.files)
     return Manifest(
-        schema_version=1,
-        experiment_id=name,
-        root_id=catalog.root_id,
-        catalog_checkpoint=catalog.checkpoint,
         storage=Storage(
             root=experiment.artifacts.root,
             environment_override=experiment.artifacts.environment_override,
@@ -95,21 +69,8 @@ def build_manifest(experiment: Experiment, found: VerifiedRoot) -> Manifest:
             pull=f"fitladder lineage pull {name}",
         ),
         checksum_scheme=SCHEME,
-        tree=catalog.tree,
-        files=dict(sorted(files.items())),
         inputs={str(input_name): sha for input_name, sha in experiment.data.items()},
-        phases=tuple(
-            Phase(
-                key=entry.key,
-                state=entry.state,
-                sequence=entry.sequence,
-                go_sha256=entry.go_sha256,
-                attempt=entry.attempt,
-                binding_sha256=begun[entry.sequence].binding.binding_sha256,
-            )
-            for entry in catalog.entries
-        ),
-        required_for=_needs(experiment, sorted(files)),
+        required_for=_needs(experiment, files),
         omitted=_omissions(experiment, found),
     )
 
