@@ -6,8 +6,8 @@ import pytest
 from support.page_data import history_data
 
 from fitladder.canonical import sha256_file
-from fitladder.report.build import build_report
-from fitladder.report.index import build_index
+from fitladder.report.experiment_page import build_report
+from fitladder.report.index_page import build_index
 
 CAPACITY = "qwen35_4b_verified_macro_capacity_fit_rerun"
 EXACT = "qwen35_4b_verified_macro_exact_cudagraph_rerun"

@@ -16,10 +16,10 @@ from support.page_data import history_data, small_data
 from fitladder.audit.token_files import ForeignRow, audit_rows
 from fitladder.canonical import Rate
 from fitladder.records.settings import LoopRule
-from fitladder.report.build import build_report
-from fitladder.report.index import build_index
-from fitladder.report.log import append_log
+from fitladder.report.experiment_page import build_report
+from fitladder.report.index_page import build_index
 from fitladder.report.loop_page import render_loop_page
+from fitladder.report.running_log import append_log
 from fitladder.report.study_page import build_study
 
 pytestmark = pytest.mark.browser

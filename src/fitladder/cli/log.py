@@ -9,7 +9,7 @@ import typer
 
 from fitladder.cli.options import DataDir, Json, Params, print_json, print_table
 from fitladder.registry.load import load_registry
-from fitladder.report.log import append_log, load_log
+from fitladder.report.running_log import append_log, load_log
 from fitladder.report.view import LogLine
 from fitladder.report.words import short_sha
 from fitladder.utc import format_utc

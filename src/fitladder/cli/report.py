@@ -10,8 +10,8 @@ from fitladder.cli.options import DataDir, Json, Params, print_json
 from fitladder.files.outputs import write_file
 from fitladder.registry.data_paths import report_paths
 from fitladder.registry.load import load_registry
-from fitladder.report.build import build_report
-from fitladder.report.index import build_index
+from fitladder.report.experiment_page import build_report
+from fitladder.report.index_page import build_index
 from fitladder.report.study_page import build_study, study_folders, study_page_name
 
 __all__ = ["report"]

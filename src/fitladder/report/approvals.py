@@ -1,4 +1,4 @@
-"""Who allowed what, and how sure are we who that was? The approval chain as lines of a page."""
+"""Approval chain of an experiment as lines of its page, with a note on what proves each name."""
 
 from pathlib import Path
 

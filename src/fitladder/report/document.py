@@ -1,6 +1,6 @@
-"""What stands on a page, in which order, before anybody decides whether it is HTML or Markdown?
+"""Blocks and sections of a page, before it is HTML or Markdown.
 
-A document is sections of blocks. page.py and markdown.py print the same document, so the twins cannot differ.
+html.py and markdown.py print the same document, so the two cannot differ.
 """
 
 from dataclasses import dataclass
@@ -82,7 +82,7 @@ class Table:
 
 @dataclass(frozen=True)
 class FigureBlock:
-    """Charts that stand beside each other where there is room."""
+    """Charts, next to each other where there is room."""
 
     charts: tuple[Chart, ...]
     kind: Literal["figures"] = "figures"
@@ -110,7 +110,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Document:
-    """A whole page. `lead` is the status line; `strip` stands right under it."""
+    """A whole page. `lead` is the status line; `strip` is the row of facts under it."""
 
     title: str
     subtitle: str

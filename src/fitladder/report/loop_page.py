@@ -10,7 +10,6 @@ from fitladder.audit.token_files import ForeignSample
 from fitladder.records.settings import LoopRule
 from fitladder.report.charts.termination import period_chart
 from fitladder.report.charts.timeline import timeline_chart
-from fitladder.report.compose_audit import timeline_words
 from fitladder.report.document import (
     Block,
     Bullets,
@@ -23,7 +22,8 @@ from fitladder.report.document import (
     Table,
     Tone,
 )
-from fitladder.report.page import render_html
+from fitladder.report.html import render_html
+from fitladder.report.sections.audit import timeline_words
 from fitladder.report.view import Sample, SampleKind
 from fitladder.report.words import count, percent
 

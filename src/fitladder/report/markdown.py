@@ -1,4 +1,4 @@
-"""The same document as Markdown, for a terminal or a diff: no picture, every figure in its table."""
+"""Document to Markdown, for a terminal or a diff: no picture, every figure in its table."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Do the authored words agree with the audits? Their numbers are filled in here, or refused here.
+"""Authored words of a page, with every number filled in from the records or checked against them.
 
 A narrative holds placeholders, `{{ rung(49152).loops }}`, and checked literals,
 `{{ rung(49152).loops = 37 }}`. A bare number, in digits or spelled, has no audit to agree with and is
@@ -15,8 +15,8 @@ from typing import Any
 
 from fitladder.errors import InputRefused
 from fitladder.files.strict_yaml import read_yaml
-from fitladder.report.facts import NotRun
-from fitladder.report.figure_words import bare_figure, is_figure, spelled, worded_share
+from fitladder.report.bare_figures import bare_figure, is_figure, spelled, worded_share
+from fitladder.report.narrative_figures import NotRun
 from fitladder.report.view import Narrative
 from fitladder.report.words import NOT_RUN, count, fixed, percent, sizes
 

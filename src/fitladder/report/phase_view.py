@@ -1,4 +1,4 @@
-"""What does a page show of one phase at one rung? Plain frozen data with units.
+"""View of one phase at one rung: plain frozen data with units.
 
 None means "not recorded" and is shown as that, never as zero.
 """
@@ -155,7 +155,7 @@ class FileEntry:
 
 @dataclass(frozen=True)
 class Attempt:
-    """An interrupted attempt at a phase that was begun again: no row of it was kept, its GO is used."""
+    """An interrupted attempt at a phase: no row of it was kept, its GO is used."""
 
     number: int
     folder: str  # below the artifact root

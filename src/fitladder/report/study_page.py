@@ -1,6 +1,6 @@
-"""What do width, graphs, pool and admission cost, each by itself? The page of one throughput study.
+"""Page of one throughput study: what width, graphs, pool and admission cost, each by itself.
 
-Every figure is derived again from the measurements before it is shown; a study without a receipt is shown as
+Every figure is derived from the measurements before it is shown; a study without a receipt is shown as
 not run, with its cells as they were planned.
 """
 
@@ -20,8 +20,8 @@ from fitladder.report.document import (
     Section,
     Table,
 )
+from fitladder.report.html import render_html
 from fitladder.report.markdown import render_markdown
-from fitladder.report.page import render_html
 from fitladder.report.words import byte_size, count, no_one_may_conclude, sizes
 from fitladder.study.bundle import RECEIPT, STUDY, VerifiedStudy, verify_study
 from fitladder.study.plan import Study, load_study
@@ -29,13 +29,13 @@ from fitladder.study.results import CellResult, StudyResults
 from fitladder.study.summary import cell_label, render_interval, summary_lines
 from fitladder.study.table import COLUMNS, cell_rows
 
-__all__ = ["build_study", "compose_study", "study_folders", "study_page_name"]
+__all__ = ["build_study", "study_document", "study_folders", "study_page_name"]
 
 LIMITS = (
     "Anything about what a model says. A study looks at speed; random weights say nothing.",
     "That other prompt and answer lengths, another device or another engine version give these ratios.",
     "That an overcommitted run may stand for a fitted one where it is faster: preempted rows are "
-    "recomputed in other batches, and no experiment of this house may use them.",
+    "recomputed in other batches, and no registered experiment may use them.",
     "That an interval over a few repeats is a certainty. It shows spread.",
 )
 
@@ -51,12 +51,12 @@ def study_page_name(folder: Path) -> str:
 
 
 def build_study(folder: Path) -> tuple[str, str]:
-    """(HTML, Markdown) of one study. Raises as compose_study does."""
-    document = compose_study(folder)
+    """(HTML, Markdown) of one study. Raises as study_document does."""
+    document = study_document(folder)
     return render_html(document), render_markdown(document)
 
 
-def compose_study(folder: Path) -> Document:
+def study_document(folder: Path) -> Document:
     """The page of the study in this folder. Raises BundleTampered where a figure does not follow."""
     if not (folder / RECEIPT).exists():
         return _planned(load_study(folder / STUDY), folder.name)
@@ -213,6 +213,6 @@ def _artifacts(found: VerifiedStudy, name: str) -> tuple[Block, ...]:
 
 def _commands(name: str) -> tuple[tuple[str, str], ...]:
     return (
-        (f"fitladder study verify {name}", "derives every figure again from the measurements, or refuses"),
+        (f"fitladder study verify {name}", "derives every figure from the measurements, or refuses"),
         (f"fitladder study run {name}", "measures what is not finished yet, on the device that it names"),
     )

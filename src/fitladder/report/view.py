@@ -1,6 +1,6 @@
-"""What a page shows of one experiment: plain frozen data with units; nothing here reads or draws.
+"""View of one experiment: plain frozen data with units that a page shows; nothing here reads or draws.
 
-Loaders fill it (history.py, verified.py); charts, pages and the Markdown twin only read it. None
+bundle_phases.py and history_phases.py make it; charts, pages and the Markdown twin only read it. None
 means "not recorded" and is shown as that, never as zero.
 """
 
@@ -23,7 +23,6 @@ from fitladder.report.phase_view import (
 )
 
 __all__ = [
-    "Answers",
     "Approval",
     "Attempt",
     "Capacity",
@@ -37,10 +36,11 @@ __all__ = [
     "LogLine",
     "Narrative",
     "PhaseView",
-    "Plan",
+    "RefusedWidth",
     "Sample",
     "SampleKind",
     "Selection",
+    "SemanticResults",
     "Share",
     "ShareName",
     "Termination",
@@ -48,7 +48,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Plan:
+class RefusedWidth:
     """A width that was considered and refused before any generation, kept so that readers see the refusal."""
 
     label: str
@@ -96,7 +96,7 @@ class Selection:
 
 
 @dataclass(frozen=True)
-class Answers:
+class SemanticResults:
     """What the semantic gates said of a selected matrix, or why nothing was decoded."""
 
     passed: bool
@@ -170,12 +170,12 @@ class ExperimentView:
     data: tuple[tuple[str, str], ...]
     narrative: Narrative
     phases: tuple[PhaseView, ...]
-    refused_plans: tuple[Plan, ...] = ()
+    refused_widths: tuple[RefusedWidth, ...] = ()
     approvals: tuple[Approval, ...] = ()
     approvals_note: str = ""
     decisions: tuple[Decision, ...] = ()
     selection: Selection | None = None
-    answers: Answers | None = None
+    semantic_results: SemanticResults | None = None
     comparisons: tuple[Comparison, ...] = ()
     files: tuple[FileEntry, ...] = ()
     commands: tuple[tuple[str, str], ...] = ()

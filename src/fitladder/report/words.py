@@ -1,4 +1,4 @@
-"""How does the report print a number, and how does it show text that nobody should have to trust?
+"""Numbers and untrusted text as the report prints them.
 
 Every page, table, chart and the Markdown twin print through here, so that one figure never has two forms.
 """
@@ -51,7 +51,7 @@ def percent(value: float | Fraction, digits: int = 1) -> str:
 
 
 def duration(seconds: float) -> str:
-    """`1 h 23 min`, `4 min 5 s` or `3.2 s`, for orientation beside the exact seconds."""
+    """`1 h 23 min`, `4 min 5 s` or `3.2 s`, to orient; the exact seconds are shown too."""
     whole = round(seconds)
     if whole >= 3600:
         return f"{whole // 3600} h {whole % 3600 // 60} min"

@@ -5,7 +5,7 @@ from pathlib import Path
 from fitladder.files.outputs import write_file
 from fitladder.records.registry import Registry
 from fitladder.registry.data_paths import report_paths
-from fitladder.report.build import build_report
+from fitladder.report.experiment_page import build_report
 
 __all__ = ["make_report"]
 

@@ -19,7 +19,7 @@ from fitladder.records.registry import Registry
 from fitladder.records.sample import SampleRow
 from fitladder.registry.data_paths import bundles_folder, semantics_path
 from fitladder.registry.load import load_registry
-from fitladder.report.build import build_report
+from fitladder.report.experiment_page import build_report
 from fitladder.sampling.seeds import stage1_seed, stage2_seed
 from fitladder.semantics import analyse
 from fitladder.stages.audit import make_audit

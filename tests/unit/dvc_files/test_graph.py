@@ -22,7 +22,7 @@ from fitladder.registry.data_paths import (
     selection_path,
 )
 from fitladder.registry.load import load_registry
-from fitladder.report.log import log_path
+from fitladder.report.running_log import log_path
 
 ROOT = Path(__file__).parents[3]
 ID = "smollm2_135m_cpu_rehearsal"

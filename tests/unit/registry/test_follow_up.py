@@ -16,7 +16,7 @@ from fitladder.registry.follow_up_section import register_text
 from fitladder.registry.inputs import survey_inputs
 from fitladder.registry.load import load_registry, parse_registry
 from fitladder.registry.provenance import check_parity, provenance_path
-from fitladder.report.build import build_report
+from fitladder.report.experiment_page import build_report
 from fitladder.stages.prompts import make_prompts
 
 EXACT = "qwen35_4b_verified_macro_exact_cudagraph_rerun"

@@ -8,8 +8,8 @@ import yaml
 from support.page_data import WORDS
 
 from fitladder.errors import InputRefused
-from fitladder.report.facts import NotRun
 from fitladder.report.narrative import fill, load_narrative, parse_narrative
+from fitladder.report.narrative_figures import NotRun
 
 FACTS: dict[str, Any] = {
     "rung": {

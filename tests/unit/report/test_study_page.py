@@ -8,7 +8,7 @@ from support import bundles as make
 from support.page_data import history_data
 
 from fitladder.errors import BundleTampered
-from fitladder.report.index import build_index
+from fitladder.report.index_page import build_index
 from fitladder.report.study_page import build_study, study_folders, study_page_name
 from fitladder.study.bundle import write_study_bundle
 from fitladder.study.measurements import (
@@ -105,7 +105,7 @@ def test_cells_ratios_and_limits(folder: Path, words_of: Callable[[str], str]) -
     assert "600.0" in text
     assert "300.0" in text
     assert "7 preempted" in text
-    assert "no experiment of this house may use them" in text
+    assert "no registered experiment may use them" in text
     assert "300.0" in twin
     assert build_study(folder) == (html, twin)
 

@@ -1,4 +1,4 @@
-"""How does a matplotlib figure become SVG that a page can own? Same bytes, in the page's own colours.
+"""matplotlib figures as SVG that a page can own: the same bytes, in the page's own colours.
 
 Text stays text, no clock and no identity of a tool is written, ids are unique within a page, and every colour
 is a CSS variable of the page with a light default, so that one picture serves light, dark and paper.

@@ -1,4 +1,4 @@
-"""Does it fit, and do graphs cover it? Demand against live capacity; active width against largest graph."""
+"""Charts of capacity: KV demand against the live pool, and active width against captured graphs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ LABEL_CHARACTERS = 50
 
 @dataclass(frozen=True)
 class DemandBar:
-    """What so many sequences need at their longest, beside what the live pool held."""
+    """What so many sequences need at their longest, and what the live pool held."""
 
     label: str
     required_tokens: int

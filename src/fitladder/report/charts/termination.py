@@ -1,4 +1,4 @@
-"""Adequate, and if not, why? Three shares against their ceilings, and the periods of the loops."""
+"""Charts of termination: three shares against their ceilings, and the periods of the loops."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What does a setting cost? Throughput against width, a study's factorial, a descriptive comparison."""
+"""Charts of speed: throughput against width, a study's factorial, a descriptive comparison."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -122,7 +122,7 @@ class _Place:
 
 
 def _label_places(points: Sequence[ThroughputPoint]) -> list[_Place]:
-    """Where each number stands: beside its mark, clear of a mark next to it and of the number below it."""
+    """The place of each number: next to its mark, clear of a mark next to it and of the number below it."""
     widest, gap = max(p.width for p in points), 0.075 * max(p.tokens_per_s for p in points)
     reach = 0.06 * widest
     places: dict[int, _Place] = {}

@@ -1,4 +1,4 @@
-"""Where did each loop begin, and what did it burn? One row a sample, thinking and looping told apart."""
+"""Loop timeline: one row a sample, with the onset of its loop and the tokens burned after it."""
 
 from collections.abc import Sequence
 

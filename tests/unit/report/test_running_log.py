@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fitladder.errors import LineageError, UsageError
-from fitladder.report.log import append_log, load_log, log_path
+from fitladder.report.running_log import append_log, load_log, log_path
 
 ID = "an_experiment"
 NOW = "2026-01-02T03:04:05Z"

@@ -1,4 +1,4 @@
-"""Which experiments are there, and where does each stand? One page over all, whatever state each is in.
+"""Page over all registered experiments and studies, whatever state each is in.
 
 An experiment whose records refuse keeps its row, with the refusal in it: an index never hides one.
 """
@@ -7,16 +7,16 @@ from pathlib import Path
 
 from fitladder.errors import FitladderError
 from fitladder.records.registry import Registry
-from fitladder.report.build import load_view
-from fitladder.report.compared import phase_rows
+from fitladder.report.comparisons import phase_comparisons
 from fitladder.report.document import Block, Callout, Document, Para, Section, Table
+from fitladder.report.experiment_view import load_view
+from fitladder.report.html import render_html
 from fitladder.report.markdown import render_markdown
-from fitladder.report.page import render_html
-from fitladder.report.study_page import compose_study, study_folders, study_page_name
+from fitladder.report.study_page import study_document, study_folders, study_page_name
 from fitladder.report.view import Comparison, ExperimentView
 from fitladder.report.words import count, fixed, short_sha
 
-__all__ = ["build_index", "compose_index"]
+__all__ = ["build_index", "index_document"]
 
 
 WHOLE = "Every record reads whole."
@@ -31,11 +31,11 @@ def build_index(data_dir: Path, registry: Registry) -> tuple[str, str]:
         except FitladderError as error:
             views[experiment_id] = error
     studies = {folder: _study(folder) for folder in study_folders(data_dir)}
-    document = compose_index(views, studies)
+    document = index_document(views, studies)
     return render_html(document), render_markdown(document)
 
 
-def compose_index(
+def index_document(
     views: dict[str, ExperimentView | FitladderError], studies: dict[Path, tuple[str, str]]
 ) -> Document:
     """The index of these experiments, in registered order, and of (title, verdict) of each study folder."""
@@ -44,7 +44,7 @@ def compose_index(
         row
         for view in views.values()
         if isinstance(view, ExperimentView)
-        for row in phase_rows(view.experiment_id, view.phases)
+        for row in phase_comparisons(view.experiment_id, view.phases)
     ]
     return Document(
         title="Experiments",
@@ -103,7 +103,7 @@ def _studies(studies: dict[Path, tuple[str, str]]) -> Block:
 def _study(folder: Path) -> tuple[str, str]:
     """Title and verdict, or the refusal."""
     try:
-        document = compose_study(folder)
+        document = study_document(folder)
     except FitladderError as error:
         return folder.name, f"refused: {error}"
     return document.title, f"{document.verdict}. {document.lead}"

@@ -1,4 +1,4 @@
-"""What did each phase decide, in words? From phases to decisions, and from those to the status line.
+"""Decision of each phase and the status line of a page, in words.
 
 The rule is the ladder's; this only says it. A rejection authorises the next rung's fresh probe alone.
 """
@@ -9,11 +9,11 @@ from fitladder.ladder.authorise import NextPhase
 from fitladder.records.experiment import PHASES, Experiment
 from fitladder.report.view import Decision, PhaseView, Selection
 
-__all__ = ["Verdict", "decisions", "evidence", "rung_reached", "verdict"]
+__all__ = ["Status", "decisions", "ladder_state", "rung_reached", "status_line"]
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Status:
     """The status line: a few words, and the sentence behind them."""
 
     words: str
@@ -21,7 +21,7 @@ class Verdict:
 
 
 def decisions(experiment: Experiment, phases: tuple[PhaseView, ...]) -> tuple[Decision, ...]:
-    """One line for every phase that was begun."""
+    """One line for every begun one of `phases`, with what it authorises under the rungs of `experiment`."""
     return tuple(_decision(experiment, phase) for phase in phases if phase.state != "not run")
 
 
@@ -79,43 +79,50 @@ def rung_reached(phases: tuple[PhaseView, ...]) -> str:
     return f"{begun[-1].label} ({begun[-1].state})" if begun else "none yet"
 
 
-def evidence(experiment: Experiment, selection: Selection | None) -> str:
+def ladder_state(experiment: Experiment, selection: Selection | None) -> str:
     """`selected` or `terminal` once the ladder has ended, whatever params.yaml still says; else its state."""
     if selection is None:
         return experiment.state
     return "selected" if selection.passed else "terminal"
 
 
-def verdict(
+def status_line(
     experiment: Experiment,
     phases: tuple[PhaseView, ...],
     selection: Selection | None,
-    due: NextPhase | None,
-) -> Verdict:
-    """The status line of the page. `due`: what the ladder says next, where it can be told."""
+    authorised: NextPhase | None,
+) -> Status:
+    """The status line of the page.
+
+    Args:
+        experiment: the registered experiment.
+        phases: its phases in ladder order.
+        selection: the recorded end of the ladder; None where it has none.
+        authorised: what the ladder authorises next; None where an audit is missing or history ended.
+    """
     if selection is not None and selection.passed:
         rung = f"{selection.selected_budget_tokens:,}" if selection.selected_budget_tokens else "none"
-        return Verdict(
+        return Status(
             f"Selected: the rung of {rung} tokens", selection.reason or "Every phase of it was adequate."
         )
     rejected = [phase for phase in phases if phase.termination and not phase.termination.adequate]
     if selection is not None:
-        return Verdict(
+        return Status(
             "Terminal: nothing selected", f"{_rejections(rejected)} No rung was adequate; selected is null."
         )
     if experiment.state == "stopped":
         half = [phase.label for phase in phases if phase.state == "preflight only"]
         rest = f" The {' and the '.join(half)} ended after its preflight, before any row." if half else ""
         said = f"{_rejections(rejected)}{rest}".strip()
-        return Verdict("Stopped", said or f"{_last(phases)}.")
+        return Status("Stopped", said or f"{_last(phases)}.")
     if experiment.state == "terminal":
-        return Verdict("Terminal: no selection is recorded", _rejections(rejected) or "No rung was audited.")
+        return Status("Terminal: no selection is recorded", _rejections(rejected) or "No rung was audited.")
     begun = decisions(experiment, phases)
-    rest = f" Next: {due.reason}." if due is not None else ""
+    rest = f" Next: {authorised.reason}." if authorised is not None else ""
     if not begun:
-        return Verdict("Not run", f"Registered and frozen; no phase has run yet.{rest}")
+        return Status("Not run", f"Registered and frozen; no phase has run yet.{rest}")
     last = begun[-1]
-    return Verdict(f"Open: {last.outcome}", f"{last.subject[0].upper()}{last.subject[1:]}.{rest}")
+    return Status(f"Open: {last.outcome}", f"{last.subject[0].upper()}{last.subject[1:]}.{rest}")
 
 
 def _last(phases: tuple[PhaseView, ...]) -> str:

@@ -1,4 +1,4 @@
-"""Which figures may a narrative name? The registered protocol's and the audited phases', by dotted path.
+"""Figures that a narrative may name, by dotted path: the registered protocol's and the audited phases'.
 
 Plain nested data: no attribute access, no code, nothing that is not in the view.
 """
@@ -10,14 +10,14 @@ from typing import Any
 from fitladder.records.experiment import Experiment
 from fitladder.report.view import Comparison, PhaseView
 
-__all__ = ["NotRun", "compared_facts", "phase_facts", "registered_facts"]
+__all__ = ["NotRun", "compared_figures", "phase_figures", "registered_figures"]
 
 
 class NotRun:
     """Stands for every figure of a phase that has no audit yet."""
 
 
-def registered_facts(experiment: Experiment) -> dict[str, Any]:
+def registered_figures(experiment: Experiment) -> dict[str, Any]:
     """`registered.<name>`: what was frozen before the first engine was built."""
     loop, limits = experiment.loop_rule, experiment.thresholds
     return {
@@ -47,7 +47,7 @@ def registered_facts(experiment: Experiment) -> dict[str, Any]:
     }
 
 
-def phase_facts(phase: PhaseView) -> dict[str, Any]:
+def phase_figures(phase: PhaseView) -> dict[str, Any]:
     """`rung(B).<phase>.<name>`: figures of one phase; NotRun where it has none yet."""
     facts: dict[str, Any] = {
         "budget": phase.thinking_budget_tokens,
@@ -100,7 +100,7 @@ def _termination_facts(phase: PhaseView) -> dict[str, Any]:
     return facts
 
 
-def compared_facts(rows: Sequence[Comparison]) -> dict[str, dict[str, Any]]:
+def compared_figures(rows: Sequence[Comparison]) -> dict[str, dict[str, Any]]:
     """`compared(<experiment>, <budget>).<name>`: figures of other experiments, descriptive only."""
     return {
         f"{row.experiment_id}, {row.thinking_budget_tokens}": {

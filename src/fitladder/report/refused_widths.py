@@ -1,17 +1,24 @@
-"""Which width would not have fitted? A rehearsal shows one, so that a newcomer sees the fit refused."""
+"""Width that the live KV pool refuses, shown on a page so that readers see a refusal."""
 
 from fitladder.capacity.kv_blocks import rounded_tokens
 from fitladder.errors import GateRefused
 from fitladder.records.experiment import Experiment
-from fitladder.report.view import PhaseView, Plan
+from fitladder.report.view import PhaseView, RefusedWidth
 
-__all__ = ["refused_plans"]
+__all__ = ["refused_widths"]
 
 OVERCOMMIT = 2
 
 
-def refused_plans(experiment: Experiment, phases: tuple[PhaseView, ...]) -> tuple[Plan, ...]:
-    """Twice the registered width at the last rung, against the pool that a live engine reported."""
+def refused_widths(experiment: Experiment, phases: tuple[PhaseView, ...]) -> tuple[RefusedWidth, ...]:
+    """Twice the registered width at the last rung, where the live pool cannot hold it; else empty.
+
+    Args:
+        experiment: the registered experiment.
+        phases: its phases; the pool is that of the newest one with an engine.
+
+    Counts KV tokens by the token rule.
+    """
     live = next((phase.capacity for phase in reversed(phases) if phase.capacity), None)
     if live is None:
         return ()
@@ -24,7 +31,7 @@ def refused_plans(experiment: Experiment, phases: tuple[PhaseView, ...]) -> tupl
     if width * each <= live.kv_cache_size_tokens:
         return ()
     return (
-        Plan(
+        RefusedWidth(
             label=f"plan for {rung.thinking_budget_tokens:,}, {width} wide",
             max_num_seqs=width,
             required_tokens=width * each,

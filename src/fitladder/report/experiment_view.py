@@ -1,6 +1,6 @@
-"""From a registered experiment to its page: gather, check the authored numbers, compose, render.
+"""View of one experiment: its records read, checked against each other, as what the page shows.
 
-Missing pieces are shown as not run; broken ones refuse. The same records give the same bytes.
+Missing pieces are shown as not run; broken ones refuse.
 """
 
 from collections.abc import Mapping
@@ -23,35 +23,34 @@ from fitladder.records.outcome import PhaseOutcome
 from fitladder.records.registry import Registry
 from fitladder.registry.binding import bind
 from fitladder.registry.data_paths import selection_path
-from fitladder.report.answers import load_answers
 from fitladder.report.approvals import approval_lines, approvals_note
-from fitladder.report.compared import diagnostic_rows, phase_rows
-from fitladder.report.compose import compose
-from fitladder.report.facts import compared_facts, phase_facts, registered_facts
-from fitladder.report.history import history_path, history_phases, history_selection, load_history
-from fitladder.report.ladder_words import decisions, evidence, rung_reached, verdict
-from fitladder.report.log import load_log
-from fitladder.report.markdown import render_markdown
+from fitladder.report.bundle_phases import bundle_phases, recorded_audits
+from fitladder.report.check_recorded import check_recorded
+from fitladder.report.comparisons import diagnostic_comparisons, phase_comparisons
+from fitladder.report.history_phases import history_path, history_phases, history_selection, load_history
+from fitladder.report.ladder_status import decisions, ladder_state, rung_reached, status_line
 from fitladder.report.narrative import load_narrative
-from fitladder.report.page import render_html
-from fitladder.report.plans import refused_plans
-from fitladder.report.recompute import check_same
-from fitladder.report.registered import protocol_rows
-from fitladder.report.verified import verified_audits, verified_phases
+from fitladder.report.narrative_figures import compared_figures, phase_figures, registered_figures
+from fitladder.report.protocol_rows import protocol_rows
+from fitladder.report.refused_widths import refused_widths
+from fitladder.report.running_log import load_log
+from fitladder.report.semantic_results import load_semantic_results
 from fitladder.report.view import Comparison, ExperimentView, FileEntry, PhaseView, Selection
 from fitladder.store.verify_root import VerifiedRoot
 
-__all__ = ["build_report", "load_view"]
-
-
-def build_report(experiment_id: str, data_dir: Path, registry: Registry) -> tuple[str, str]:
-    """(HTML, Markdown) of one experiment. Raises the first refusal among its records."""
-    document = compose(load_view(experiment_id, data_dir, registry))
-    return render_html(document), render_markdown(document)
+__all__ = ["load_view"]
 
 
 def load_view(experiment_id: str, data_dir: Path, registry: Registry) -> ExperimentView:
-    """Everything that the page of this experiment shows."""
+    """Everything that the page of one experiment shows.
+
+    Args:
+        experiment_id: a registered experiment.
+        data_dir: the data folder; bundles in it are verified here, at the start of the stage.
+        registry: params.yaml as it was loaded.
+
+    Raises the first refusal among its records.
+    """
     experiment = registry.experiment(experiment_id)
     history = load_history(data_dir, experiment_id)
     root = load_bundles(data_dir, experiment)
@@ -60,26 +59,24 @@ def load_view(experiment_id: str, data_dir: Path, registry: Registry) -> Experim
             f"{experiment_id} has both registered history and bundles",
             need="one source; they are never mixed",
         )
-    audits = verified_audits(data_dir, experiment, root)
+    audits = recorded_audits(data_dir, experiment, root)
     phases = (
-        history_phases(history, experiment)
-        if history
-        else verified_phases(data_dir, experiment, root, audits)
+        history_phases(history, experiment) if history else bundle_phases(data_dir, experiment, root, audits)
     )
     ladder = None if history else _ladder(experiment, root, audits)
-    due = None if ladder is None else next_phase(experiment, ladder)
+    authorised = None if ladder is None else next_phase(experiment, ladder)
     selection = history_selection(history) if history else _selection(data_dir, experiment, ladder)
     comparisons = _comparisons(data_dir, registry, experiment, phases)
     approvals = approval_lines(data_dir, experiment_id, phases)
     narrative = load_narrative(
         data_dir / "narratives" / f"{experiment_id}.yaml", _facts(experiment, phases, comparisons)
     )
-    status = verdict(experiment, phases, selection, due)
+    status = status_line(experiment, phases, selection, authorised)
     bindings = sorted({phase.binding_sha256 for phase in phases if phase.binding_sha256})
     binding = " and ".join(bindings) or bind(experiment).binding_sha256
     return ExperimentView(
         experiment_id=experiment_id,
-        state=evidence(experiment, selection),
+        state=ladder_state(experiment, selection),
         review=experiment.review,
         source="registered history" if history else "verified bundles",
         binding_sha256=binding,
@@ -91,14 +88,14 @@ def load_view(experiment_id: str, data_dir: Path, registry: Registry) -> Experim
         data=tuple((name, digest) for name, digest in experiment.data.items()),
         narrative=narrative,
         phases=phases,
-        refused_plans=refused_plans(experiment, phases) if narrative.kind == "rehearsal" else (),
+        refused_widths=refused_widths(experiment, phases) if narrative.kind == "rehearsal" else (),
         approvals=approvals,
         approvals_note=HISTORIC_APPROVALS
         if history and not approvals
         else approvals_note(experiment, phases, approvals, signing=bool(registry.reviewers)),
         decisions=decisions(experiment, phases),
         selection=selection,
-        answers=load_answers(data_dir, experiment, is_recorded=history is not None),
+        semantic_results=load_semantic_results(data_dir, experiment, is_recorded=history is not None),
         comparisons=comparisons,
         files=_files(data_dir, history),
         commands=_commands(experiment_id, historic=history is not None, begun=root is not None),
@@ -114,8 +111,8 @@ HISTORIC_BINDING = (
     "gives for the registered section here."
 )
 HISTORIC_APPROVALS = (
-    "No approval chain of this experiment is kept here: it ran before this house stood. Nothing on this "
-    "page proves who allowed its phases."
+    "No approval chain of this experiment is kept here: it ran before Fitladder did. Nothing on this page "
+    "proves who allowed its phases."
 )
 
 
@@ -125,15 +122,15 @@ def _facts(
     """The figures that authored words may name. `rung(B)` is its probe and has every phase below it."""
     rungs: dict[str, dict[str, Any]] = {}
     for phase in phases:
-        figures = phase_facts(phase)
+        figures = phase_figures(phase)
         rung = rungs.setdefault(str(phase.thinking_budget_tokens), {})
         rung[phase.phase] = figures
         if phase.phase == "probe":
             rung.update(figures)
     return {
-        "registered": registered_facts(experiment),
+        "registered": registered_figures(experiment),
         "rung": rungs,
-        "compared": compared_facts(comparisons),
+        "compared": compared_figures(comparisons),
     }
 
 
@@ -151,11 +148,11 @@ def _comparisons(
         try:
             older = registry.experiment(name)
         except RegistrationError:
-            ancestors = [*diagnostic_rows(history), *ancestors]
+            ancestors = [*diagnostic_comparisons(history), *ancestors]
             break
-        ancestors = [*phase_rows(name, history_phases(history, older)), *ancestors]
+        ancestors = [*phase_comparisons(name, history_phases(history, older)), *ancestors]
         name = older.predecessor
-    return (*ancestors, *phase_rows(experiment.experiment_id, phases)) if ancestors else ()
+    return (*ancestors, *phase_comparisons(experiment.experiment_id, phases)) if ancestors else ()
 
 
 def _ladder(
@@ -172,7 +169,7 @@ def _ladder(
 def _selection(
     data_dir: Path, experiment: Experiment, ladder: tuple[PhaseOutcome, ...] | None
 ) -> Selection | None:
-    """The decision that stands. Raises LineageError where bundles and audits give another, to the word."""
+    """The recorded decision. Raises LineageError where bundles and audits give another, to the word."""
     found = load_selection(data_dir, experiment.experiment_id)
     if found is None:
         return None
@@ -186,7 +183,7 @@ def _selection(
             do=f"run `fitladder lineage pull {experiment.experiment_id}`",
         )
     do = f"run `fitladder lineage pull {experiment.experiment_id}`"
-    check_same(found, select(experiment, ladder), path, long="rungs", of="bundles", do=do)
+    check_recorded(found, select(experiment, ladder), path, long_field="rungs", source="bundles", do=do)
     return Selection(
         found.passed, found.selected, sha256_file(path), f"{found.reason[0].upper()}{found.reason[1:]}."
     )
@@ -208,10 +205,10 @@ def _files(data_dir: Path, history: History | None) -> tuple[FileEntry, ...]:
 
 
 def _commands(experiment_id: str, *, historic: bool, begun: bool) -> tuple[tuple[str, str], ...]:
-    """What to type, each with what it proves; only what can be typed where the experiment stands."""
+    """What to type, each with what it proves; only what can be typed in its state."""
     if historic:
         return (
-            (f"fitladder validate {experiment_id}", "the registered protocol is sound"),
+            (f"fitladder validate {experiment_id}", "the registered protocol is valid"),
             (
                 f"sha256sum data/history/{experiment_id}.json",
                 "the registered figures that this page was made from; the table above has their SHA-256",
@@ -227,7 +224,7 @@ def _commands(experiment_id: str, *, historic: bool, begun: bool) -> tuple[tuple
         )
     if not begun:
         return (
-            (f"fitladder validate {experiment_id}", "the registered protocol is sound"),
+            (f"fitladder validate {experiment_id}", "the registered protocol is valid"),
             (f"fitladder binding {experiment_id} --explain", "everything that the binding above covers"),
             (f"fitladder report {experiment_id}", "makes this page again, the same bytes"),
         )

@@ -1,6 +1,6 @@
-"""What were the answers of a selected matrix worth, or why was none read? The semantic report, for a page.
+"""Result of the semantic report for a page, or the reason why no answer was read.
 
-Reads one file that semantics@X made; counts and gates only, no answer text.
+Reads the one file that the stage `semantics` made; counts and gates only, no answer text.
 """
 
 from pathlib import Path
@@ -12,18 +12,25 @@ from fitladder.records.experiment import Experiment
 from fitladder.records.history import NO_ROWS
 from fitladder.records.selection import Selection
 from fitladder.registry.data_paths import selection_path, semantics_path
-from fitladder.report.check_answers import check_answers
-from fitladder.report.view import Answers
-from fitladder.semantics.analyse import IneligibleReport, SemanticReport
+from fitladder.report.check_semantic_report import check_semantic_report
+from fitladder.report.view import SemanticResults
+from fitladder.semantics.analyse import Ineligible, SemanticReport
 
-__all__ = ["load_answers"]
+__all__ = ["load_semantic_results"]
 
 
-def load_answers(data_dir: Path, experiment: Experiment, *, is_recorded: bool) -> Answers | None:
-    """The semantic result; None before its stage ran. Raises LineageError on a foreign or broken file,
-    and where gates, verdict or an arm's figures do not follow from the rows beside them.
+def load_semantic_results(
+    data_dir: Path, experiment: Experiment, *, is_recorded: bool
+) -> SemanticResults | None:
+    """The semantic result; None before its stage ran.
 
-    `is_recorded`: the experiment is registered history, of which no answer can be read.
+    Args:
+        data_dir: the data folder that holds the selection and the semantic report.
+        experiment: the registered experiment.
+        is_recorded: whether it is registered history, of which no answer can be read.
+
+    Raises LineageError on a foreign or broken file, and where gates, verdict or an arm's figures do not
+    follow from the rows of the report.
     """
     experiment_id = experiment.experiment_id
     path = semantics_path(data_dir, experiment_id)
@@ -42,16 +49,16 @@ def load_answers(data_dir: Path, experiment: Experiment, *, is_recorded: bool) -
         )
     body = plain.get("semantics")
     if isinstance(body, dict) and body.get("eligible") is False:
-        found = parse_model(IneligibleReport, body, where=str(path), error=LineageError)
-        need = NO_ROWS if is_recorded else _reason_due(load_selection(data_dir, experiment_id))
+        found = parse_model(Ineligible, body, where=str(path), error=LineageError)
+        need = NO_ROWS if is_recorded else _expected_reason(load_selection(data_dir, experiment_id))
         if found.reason != need:
             raise LineageError(f"{path}: reason", got=found.reason, need=need)
-        return Answers(False, f"No answer was read: {found.reason}.", (), ())
+        return SemanticResults(False, f"No answer was read: {found.reason}.", (), ())
     if is_recorded:
         raise LineageError(f"{path} has answers of registered history", need=NO_ROWS)
     report = parse_model(SemanticReport, body, where=str(path), error=LineageError)
-    check_answers(report, experiment, load_selection(data_dir, experiment_id), where=str(path))
-    return Answers(
+    check_semantic_report(report, experiment, load_selection(data_dir, experiment_id), where=str(path))
+    return SemanticResults(
         passed=report.is_passed,
         sentence=report.verdict,
         gates=tuple(
@@ -72,8 +79,8 @@ def load_answers(data_dir: Path, experiment: Experiment, *, is_recorded: bool) -
     )
 
 
-def _reason_due(selection: Selection | None) -> str:
-    """Nothing was read because nothing was selected, in the selection's words."""
+def _expected_reason(selection: Selection | None) -> str:
+    """The reason that follows from the selection, in its words."""
     if selection is None:
         return NO_SELECTION
     return "answers read" if selection.passed else selection.reason

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from support.page_data import history_data, small_data
 
-from fitladder.report.build import build_report, load_view
-from fitladder.report.compose import compose
 from fitladder.report.document import Document, Para, Section
+from fitladder.report.experiment_page import build_report, experiment_document
+from fitladder.report.experiment_view import load_view
+from fitladder.report.html import render_html
 from fitladder.report.markdown import render_markdown
-from fitladder.report.page import render_html
 from fitladder.report.view import ExperimentView, LogLine
 
 EXACT = "qwen35_4b_verified_macro_exact_cudagraph_rerun"
@@ -43,7 +43,7 @@ def view(tmp_path_factory: pytest.TempPathFactory) -> ExperimentView:
 
 @pytest.fixture(scope="module")
 def document(view: ExperimentView) -> Document:
-    return compose(view)
+    return experiment_document(view)
 
 
 def test_sections_stand_in_the_promised_order(document: Document) -> None:
@@ -73,8 +73,8 @@ def test_every_picture_has_words_and_a_table(document: Document) -> None:
 
 
 def test_two_renders_are_equal(view: ExperimentView, document: Document) -> None:
-    assert render_html(compose(view)) == render_html(document)
-    assert render_markdown(document) == render_markdown(compose(view))
+    assert render_html(experiment_document(view)) == render_html(document)
+    assert render_markdown(document) == render_markdown(experiment_document(view))
 
 
 def test_hostile_text_is_shown_and_never_obeyed(view: ExperimentView) -> None:
@@ -82,13 +82,13 @@ def test_hostile_text_is_shown_and_never_obeyed(view: ExperimentView) -> None:
     line = LogLine(1, "2026-01-02T03:04:05Z", HOSTILE, HOSTILE, "0" * 64)
     phases = tuple(replace(phase, phase=HOSTILE) for phase in view.phases)
     bad = replace(view, experiment_id=HOSTILE, verdict=HOSTILE, narrative=words, log=(line,), phases=phases)
-    html = render_html(compose(bad))
+    html = render_html(experiment_document(bad))
     html.encode()
     assert "<script" not in html
     assert "49" not in re.findall(r"<h1>(.*?)</h1>", html)[0]
     assert r"\u{d835} \u{202e}\u{7}" in html
     assert "{{ 7*7 }}" in html
-    twin = render_markdown(compose(bad))
+    twin = render_markdown(experiment_document(bad))
     twin.encode()
     assert "<script" not in re.sub(r"``.*?``", "", twin).replace("\\<", "")  # inert inside a code span
     rows = [line for line in twin.splitlines() if line.startswith("| 1 | 2026")]
@@ -126,7 +126,7 @@ def test_the_twin_holds_every_figure_of_the_page(document: Document, words_of: C
 
 
 def test_the_limits_are_said_first_and_again(view: ExperimentView, words_of: Callable[[str], str]) -> None:
-    text = words_of(render_html(compose(view)))
+    text = words_of(render_html(experiment_document(view)))
     first = view.narrative.may_not_conclude[0]
     assert text.index(f"No one may conclude t{first[1:]}") < text.index("The one idea")
     for limit in view.narrative.may_not_conclude:

@@ -8,7 +8,7 @@ from support import bundles as make
 from fitladder.canonical import Rate
 from fitladder.ladder.authorise import NextPhase
 from fitladder.records.settings import Thresholds
-from fitladder.report.ladder_words import decisions, evidence, rung_reached, verdict
+from fitladder.report.ladder_status import decisions, ladder_state, rung_reached, status_line
 from fitladder.report.shares import shares
 from fitladder.report.view import PhaseView, Selection, Termination
 
@@ -77,14 +77,14 @@ def test_the_status_line(
     state: str, phases: tuple[PhaseView, ...], selection: Selection | None, words: str, reason: str
 ) -> None:
     experiment = make.experiment().model_copy(update={"state": state})
-    found = verdict(experiment, phases, selection, NextPhase("open", None, None, "due"))
+    found = status_line(experiment, phases, selection, NextPhase("open", None, None, "due"))
     assert (found.words, found.reason) == (words, reason)
 
 
 def test_the_end_of_the_ladder_is_the_state_whatever_is_registered() -> None:
     experiment = make.experiment()
     assert experiment.state == "open"
-    assert [evidence(experiment, one) for one in (None, NONE, CHOSEN)] == ["open", "terminal", "selected"]
+    assert [ladder_state(experiment, one) for one in (None, NONE, CHOSEN)] == ["open", "terminal", "selected"]
 
 
 def test_decisions_name_what_they_authorise_and_nothing_more() -> None:

@@ -1,7 +1,7 @@
-"""How does an experiment of this house look on a page? Its verified bundles, audits and approvals, as a view.
+"""Phases of an experiment from its verified bundles, audits and preflights, as views.
 
-Every byte of the bundles is checked before a number of them is shown, and every audit is made again from
-them. Reads below the data folder only, decodes no text.
+Takes a root that its caller verified; each audit file is compared with the audit that its bundle gives.
+Reads below the data folder only, decodes no text.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from fitladder.records.bundle_key import BundleKey
 from fitladder.records.experiment import PHASES, Experiment, Phase
 from fitladder.records.generation_time import generation_s, us_to_s
 from fitladder.registry.data_paths import audit_path
-from fitladder.report.recompute import check_same
+from fitladder.report.check_recorded import check_recorded
 from fitladder.report.shares import share_of_rate
 from fitladder.report.view import (
     Attempt,
@@ -35,7 +35,7 @@ from fitladder.report.words import count, sizes
 from fitladder.store.verify_bundle import VerifiedBundle, VerifiedPreflight
 from fitladder.store.verify_root import VerifiedRoot
 
-__all__ = ["verified_audits", "verified_phases"]
+__all__ = ["bundle_phases", "recorded_audits"]
 
 KIND_OF_ENDING: dict[str, SampleKind] = {
     "natural_close": "complete",
@@ -45,7 +45,7 @@ KIND_OF_ENDING: dict[str, SampleKind] = {
 }
 
 
-def verified_phases(
+def bundle_phases(
     data_dir: Path,
     experiment: Experiment,
     root: VerifiedRoot | None,
@@ -53,7 +53,11 @@ def verified_phases(
 ) -> tuple[PhaseView, ...]:
     """Every phase that ran or was begun, and each rung's probe even where it did not, in ladder order.
 
-    `audits`: as `verified_audits` found them.
+    Args:
+        data_dir: the data folder that holds the audit files, whose SHA-256 the page shows.
+        experiment: the registered experiment.
+        root: its verified bundles; None where no phase was begun.
+        audits: as `recorded_audits` found them.
     """
     begun: tuple[VerifiedBundle | VerifiedPreflight, ...] = (*root.preflights, *root.bundles) if root else ()
     attempts: dict[BundleKey, list[VerifiedBundle | VerifiedPreflight]] = {}
@@ -76,12 +80,17 @@ def verified_phases(
     return tuple(ordered)
 
 
-def verified_audits(
+def recorded_audits(
     data_dir: Path, experiment: Experiment, root: VerifiedRoot | None
 ) -> dict[BundleKey, TerminationAudit]:
-    """The audit of every complete bundle that was made; none where it was not yet.
+    """The audit file of every complete bundle that has one, compared with what the bundle gives.
 
-    Raises LineageError on one that its bundle does not give, naming the field.
+    Args:
+        data_dir: the data folder that holds the audit files.
+        experiment: the registered experiment.
+        root: its verified bundles; None where no phase was begun.
+
+    Raises LineageError naming the first field that the bundle does not give.
     """
     found = [_audit(data_dir, experiment, bundle) for bundle in root.bundles] if root else []
     return {audit.bundle: audit for audit in found if audit is not None}
@@ -134,7 +143,7 @@ def _phase(
 
 
 def _attempt(one: VerifiedBundle | VerifiedPreflight) -> Attempt:
-    """One that another followed; verifying the root has shown that it is a preflight and no bundle."""
+    """An attempt that another followed: by the root's verification a preflight, no bundle."""
     file = one.files["preflight.json"] if isinstance(one, VerifiedBundle) else one.file
     return Attempt(
         number=one.preflight.attempt,
@@ -199,14 +208,14 @@ def _generation(bundle: VerifiedBundle) -> Generation:
 
 
 def _audit(data_dir: Path, experiment: Experiment, bundle: VerifiedBundle) -> TerminationAudit | None:
-    """The audit of this very bundle, made again; None before it was made. Raises LineageError on another."""
+    """The audit file of this bundle, recomputed to compare; None before it was made. Raises LineageError."""
     path = audit_path(data_dir, bundle.key)
     if not path.is_file():
         return None
     recorded = parse_model(TerminationAudit, read_json(path), where=str(path), error=LineageError)
-    again = audit_bundle(bundle, experiment)
+    recomputed = audit_bundle(bundle, experiment)
     do = f"the bundle gives another audit: run `fitladder stage audit {bundle.key.experiment_id}`"
-    check_same(recorded, again, path, long="rows", of="bundle", do=do)
+    check_recorded(recorded, recomputed, path, long_field="rows", source="bundle", do=do)
     return recorded
 
 

@@ -1,4 +1,4 @@
-"""Which other runs stand beside this one, descriptively? Rows that cite their source and pool nothing."""
+"""Rows of the descriptive table across experiments; each cites its source, and nothing is pooled."""
 
 from collections.abc import Iterable
 from fractions import Fraction
@@ -8,10 +8,10 @@ from fitladder.records.history import History
 from fitladder.report.view import Comparison, PhaseView, Termination
 from fitladder.report.words import NOT_RECORDED, percent
 
-__all__ = ["diagnostic_rows", "phase_rows"]
+__all__ = ["diagnostic_comparisons", "phase_comparisons"]
 
 
-def phase_rows(experiment_id: str, phases: Iterable[PhaseView]) -> tuple[Comparison, ...]:
+def phase_comparisons(experiment_id: str, phases: Iterable[PhaseView]) -> tuple[Comparison, ...]:
     """The phases of an experiment that generated."""
     return tuple(
         Comparison(
@@ -42,7 +42,7 @@ def _share(audit: Termination | None, name: str) -> str:
     return f"{share.count} of {share.total} ({percent(Fraction(share.count, share.total))})"
 
 
-def diagnostic_rows(history: History) -> tuple[Comparison, ...]:
+def diagnostic_comparisons(history: History) -> tuple[Comparison, ...]:
     """A recorded run that is no registered experiment: geometry and speed, no audit, never evidence."""
     return tuple(
         Comparison(

@@ -1,4 +1,4 @@
-"""What came out? The results of every phase at a glance, with their charts."""
+"""Results section: every phase at a glance, with its charts."""
 
 from fitladder.report.charts.capacity import CoverageBar, DemandBar, coverage_chart, demand_chart
 from fitladder.report.charts.termination import RungShares, termination_chart
@@ -7,10 +7,10 @@ from fitladder.report.document import Block, Callout, FigureBlock, Heading, Sect
 from fitladder.report.view import ExperimentView, Graphs, PhaseView, Termination
 from fitladder.report.words import NOT_RECORDED, NOT_RUN, count, fixed, sizes
 
-__all__ = ["glance_section"]
+__all__ = ["results_section"]
 
 
-def glance_section(view: ExperimentView) -> Section:
+def results_section(view: ExperimentView) -> Section:
     """One table row a phase, then the pictures."""
     rows = list(zip(GLANCE_ROWS, *(_glance_column(phase, view) for phase in view.phases), strict=True))
     if any(phase.interrupted for phase in view.phases):
@@ -125,7 +125,7 @@ def _of(audit: Termination, name: str) -> str:
 def _demands(view: ExperimentView) -> list[DemandBar]:
     planned = [
         DemandBar(plan.label, plan.required_tokens, plan.kv_cache_size_tokens, generated=False)
-        for plan in view.refused_plans
+        for plan in view.refused_widths
     ]
     return planned + [
         DemandBar(

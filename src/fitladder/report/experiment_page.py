@@ -1,26 +1,29 @@
-"""In which order does a page tell an experiment? From one view to one document.
+"""Page of one experiment: its sections in order, rendered as HTML and Markdown.
 
 The status line comes first and with it what no one may conclude; then the authored words, the results at a
 glance, the protocol and the record, down to the hashes and the commands that prove them.
 """
 
 from dataclasses import fields
+from pathlib import Path
 
-from fitladder.report.compose_audit import audit_section
-from fitladder.report.compose_record import (
-    approvals_section,
-    artifacts_section,
-    gates_section,
-    ladder_section,
-    log_section,
-    protocol_section,
-)
-from fitladder.report.compose_results import glance_section
+from fitladder.records.registry import Registry
 from fitladder.report.document import Bullets, Document, Facts, Para, Section, Tone
+from fitladder.report.experiment_view import load_view
+from fitladder.report.html import render_html
+from fitladder.report.markdown import render_markdown
+from fitladder.report.sections.approvals import approvals_section
+from fitladder.report.sections.artifacts import artifacts_section
+from fitladder.report.sections.audit import audit_section
+from fitladder.report.sections.gates import gates_section
+from fitladder.report.sections.ladder import ladder_section
+from fitladder.report.sections.protocol import protocol_section
+from fitladder.report.sections.results import results_section
+from fitladder.report.sections.running_log import log_section
 from fitladder.report.view import ExperimentView, Narrative
 from fitladder.report.words import no_one_may_conclude, short_sha
 
-__all__ = ["compose"]
+__all__ = ["build_report", "experiment_document"]
 
 UNFINISHED = "This page is unfinished, and no account of the experiment."
 REHEARSAL = (
@@ -29,8 +32,22 @@ REHEARSAL = (
 )
 
 
-def compose(view: ExperimentView) -> Document:
-    """The whole page of one experiment."""
+def build_report(experiment_id: str, data_dir: Path, registry: Registry) -> tuple[str, str]:
+    """(HTML, Markdown) of one experiment's page.
+
+    Args:
+        experiment_id: a registered experiment.
+        data_dir: the data folder that holds its bundles, audits, approvals, narrative and log.
+        registry: params.yaml as it was loaded.
+
+    Raises as `load_view` does.
+    """
+    document = experiment_document(load_view(experiment_id, data_dir, registry))
+    return render_html(document), render_markdown(document)
+
+
+def experiment_document(view: ExperimentView) -> Document:
+    """The document of one experiment, in the order in which the page tells it."""
     words = view.narrative
     return Document(
         title=words.title,
@@ -65,7 +82,7 @@ def compose(view: ExperimentView) -> Document:
             Section("question", "The question", tuple(map(Para, words.question))),
             Section("found", "What was found", tuple(map(Para, words.found))),
             Section("matters", "Why it matters", tuple(map(Para, words.matters))),
-            glance_section(view),
+            results_section(view),
             protocol_section(view),
             approvals_section(view),
             gates_section(view),

@@ -1,4 +1,4 @@
-"""What was frozen before the first engine was built? The registered experiment as rows of one table."""
+"""Frozen protocol of a registered experiment as rows of one table."""
 
 from fitladder.capacity.kv_rule import KvRule
 from fitladder.records.experiment import Experiment

@@ -1,4 +1,4 @@
-"""One document as one self-contained HTML page: no script, no outside file, light, dark, print and phone."""
+"""Document to one self-contained HTML page: no script, no outside file; light, dark, print and phone."""
 
 import re
 from typing import Any
@@ -15,7 +15,7 @@ _HASH = re.compile(r"(?:audit )?[0-9a-f]{12,64}")
 
 
 def _finalize(value: Any) -> Any:
-    """What a template prints: markup made here as it stands, all other text made visible, then escaped."""
+    """What a template prints: markup made here unchanged, all other text made visible, then escaped."""
     return value if isinstance(value, Markup) or not isinstance(value, str) else visible(value)
 
 

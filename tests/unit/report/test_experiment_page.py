@@ -17,8 +17,9 @@ from fitladder.records.approval import CHECKLIST
 from fitladder.records.approval_entry import Draft
 from fitladder.registry.binding import bind
 from fitladder.registry.data_paths import semantics_path
-from fitladder.report.build import build_report, load_view
-from fitladder.report.index import build_index
+from fitladder.report.experiment_page import build_report
+from fitladder.report.experiment_view import load_view
+from fitladder.report.index_page import build_index
 from fitladder.stages.audit import make_audit
 from fitladder.stages.history import make_history
 from fitladder.stages.selection import make_selection

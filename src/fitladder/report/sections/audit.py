@@ -1,4 +1,4 @@
-"""The audit of every phase: its verdict, its timeline, its periods and its interrupted attempts."""
+"""Audit section: verdict, timeline, periods and interrupted attempts of every phase."""
 
 from fitladder.report.charts.termination import period_chart
 from fitladder.report.charts.timeline import timeline_chart

@@ -1,6 +1,6 @@
-"""Does a semantic report follow from its own rows, the registered gates and the selection that it is of?
+"""Check that a semantic report follows from its own rows, the registered gates and its selection.
 
-Pure: it sums and judges again what stands in the report; it decodes nothing and opens no file.
+Pure: it sums and judges what stands in the report; it decodes nothing and opens no file.
 """
 
 from collections.abc import Iterator
@@ -13,13 +13,22 @@ from fitladder.semantics.analyse import SemanticReport
 from fitladder.semantics.metrics import arm_metrics
 from fitladder.semantics.semantic_gates import judge_gates, render_verdict
 
-__all__ = ["check_answers"]
+__all__ = ["check_semantic_report"]
 
 
-def check_answers(
+def check_semantic_report(
     report: SemanticReport, experiment: Experiment, selection: Selection | None, *, where: str
 ) -> None:
-    """Raises LineageError naming the first field that is not what the rows below it give."""
+    """Refuse a semantic report whose figures, gates or verdict do not follow from its rows.
+
+    Args:
+        report: the parsed semantic report.
+        experiment: the registered experiment, with its semantic gates.
+        selection: the decision that the report was made from; None where there is none.
+        where: names the file in messages.
+
+    Raises LineageError naming the first field that differs.
+    """
     for field, got, need in _pairs(report, experiment, selection):
         if got != need:
             raise LineageError(
@@ -33,7 +42,7 @@ def check_answers(
 def _pairs(
     report: SemanticReport, experiment: Experiment, selection: Selection | None
 ) -> Iterator[tuple[str, Any, Any]]:
-    """(field, as it stands, as it follows), each only after those that it is made of."""
+    """(field, as recorded, as it follows), each only after those that it is made of."""
     k = experiment.matrix_k
     yield "experiment_id", report.experiment_id, experiment.experiment_id
     yield "thinking_budget_tokens", report.thinking_budget_tokens, selection.selected if selection else None
@@ -53,16 +62,16 @@ def _pairs(
             yield f"tasks: samples of {row.record_id}", row.samples, len(own)
             valid = sum(one.rejected is None for one in own)
             yield f"tasks: valid_samples of {row.record_id}", row.valid_samples, valid
-        again = arm_metrics(tasks, samples).model_dump()
+        recomputed = arm_metrics(tasks, samples).model_dump()
         for name, figure in report.arms[arm].model_dump().items():
-            yield f"arms.{arm}.{name}", figure, again[name]
+            yield f"arms.{arm}.{name}", figure, recomputed[name]
     yield "tasks", len(report.tasks), len(ARMS) * experiment.records_per_arm
     yield "samples", len(report.samples), len(ARMS) * experiment.records_per_arm * k
     base, designed = report.arms["base"], report.arms["designed_ceiling"]
     gates = judge_gates(base, designed, experiment.semantics)
     yield "gates", [one.name for one in report.gates], [one.name for one in gates]
-    for stands, follows in zip(report.gates, gates, strict=True):
-        for name, value in stands.model_dump().items():
-            yield f"gates.{stands.name}.{name}", value, getattr(follows, name)
+    for recorded, follows in zip(report.gates, gates, strict=True):
+        for name, value in recorded.model_dump().items():
+            yield f"gates.{recorded.name}.{name}", value, getattr(follows, name)
     yield "is_passed", report.is_passed, all(one.is_passed for one in gates)
     yield "verdict", report.verdict, render_verdict(gates, base, designed)

@@ -1,4 +1,4 @@
-"""What was noted while an experiment ran? An append-only log, each line chained to the one before.
+"""Running log of an experiment: append-only, each line chained to the one before.
 
 `data/log/<experiment>.jsonl`. It decides nothing and is never rewritten; a broken chain refuses to be read.
 """

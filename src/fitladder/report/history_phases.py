@@ -1,6 +1,6 @@
-"""How does a recorded experiment look on a page? Its figures, checked against their own arithmetic.
+"""Phases of a recorded experiment from its registered figures, checked against their own arithmetic.
 
-No row was kept of it, so no loop timeline can be drawn; the page says so. Pure but for `load_history`.
+No row was kept of it, so no loop timeline can be drawn; the page says so. Pure.
 """
 
 from fitladder.capacity.capture_coverage import render_widths, uncovered_widths

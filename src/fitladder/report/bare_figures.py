@@ -1,4 +1,4 @@
-"""Which words of authored prose are figures in disguise? Digits, spelled numbers, shares said in words.
+"""Figures in authored prose: digits, spelled numbers, shares said in words.
 
 Pure. What it finds has no audit to agree with, so a narrative refuses it.
 """
