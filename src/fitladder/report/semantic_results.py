@@ -14,7 +14,7 @@ from fitladder.records.selection import Selection
 from fitladder.registry.data_paths import selection_path, semantics_path
 from fitladder.report.check_semantic_report import check_semantic_report
 from fitladder.report.view import SemanticResults
-from fitladder.semantics.analyse import Ineligible, SemanticReport
+from fitladder.semantics.analyse import IneligibleReport, SemanticReport
 
 __all__ = ["load_semantic_results"]
 
@@ -49,7 +49,7 @@ def load_semantic_results(
         )
     body = plain.get("semantics")
     if isinstance(body, dict) and body.get("eligible") is False:
-        found = parse_model(Ineligible, body, where=str(path), error=LineageError)
+        found = parse_model(IneligibleReport, body, where=str(path), error=LineageError)
         need = NO_ROWS if is_recorded else _expected_reason(load_selection(data_dir, experiment_id))
         if found.reason != need:
             raise LineageError(f"{path}: reason", got=found.reason, need=need)

@@ -1,8 +1,8 @@
 """Two-stage budgeted thinking: the requests of both stages, and the rows that their completions become.
 
 Stage 1 samples up to the thinking budget; what did not close and stop by itself is closed and answered in
-stage 2 (thinking_end.py has that rule). Pure: token ids in, token ids out, nothing is re-tokenised, and no engine
-is known.
+stage 2 (thinking_end.py has that rule). Pure: token ids in, token ids out, nothing is re-tokenised, and no
+engine is known.
 """
 
 from collections.abc import Sequence
