@@ -15,8 +15,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fitladder.engine.environment_lockfile import engine_lockfile
 from fitladder.engine.convert.geometry_model import write_geometry_model
+from fitladder.engine.environment_lockfile import engine_lockfile
 from fitladder.engine.parent.process import EngineProcess
 from fitladder.errors import EngineFailed, FitladderError, InputRefused
 from fitladder.files.atomic import make_folder, write_new
