@@ -1,5 +1,7 @@
 """A study of a checkout: command and flow record the same engine lock and keep others off the device."""
 
+import json
+import logging
 import shlex
 import sys
 from collections.abc import Callable
@@ -70,6 +72,25 @@ def test_both_ways_record_the_engine_lock_and_go_on_with_each_other(workspace: W
     assert {one.runtime.engine_lock_sha256 for one in verified.measurements.engines} == {lock}
     other = run_here(workspace, study_host(workspace, NAME, say=lambda _: None))
     assert other.measurements == verified.measurements
+
+
+def test_the_flows_task_stops_in_time_and_says_what_it_runs(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("tasks.studying.get_run_logger", lambda: logging.getLogger("flow run"))
+    caplog.set_level(logging.INFO, "flow run")
+    script, late = workspace.folder / "script.json", "w12-none-p14-spaced-n12"
+    script.write_text(json.dumps({late: {"fail": {"build": "no memory"}}}))
+    first = run_cells.fn(workspace, NAME, None)
+    script.write_text("{}")
+    out_of_time = run_cells.fn(workspace, NAME, 0.0)  # nothing that could not end in time is started
+    assert out_of_time.measurements.runs == first.measurements.runs
+    assert late not in {run.cell for run in first.measurements.runs}
+    last = run_cells.fn(workspace, NAME, None)
+    ran = [run for run in last.measurements.runs if run not in first.measurements.runs]
+    assert {run.cell for run in ran} == {late}  # what was finished is not run again
+    assert any(f"{late}: failed: " in line for line in caplog.messages)
+    assert any(f"{late}: ready" in line for line in caplog.messages)
 
 
 def test_neither_way_shares_the_device(workspace: Workspace, run: Run) -> None:
