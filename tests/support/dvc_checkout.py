@@ -17,7 +17,7 @@ from support import bundles as make
 
 from fitladder.canonical import read_json
 from fitladder.dvc_api.command import Dvc
-from fitladder.files.outputs import write_file
+from fitladder.files.atomic import write_output
 from fitladder.records.experiment import ARM_OF_PHASE, Experiment
 from fitladder.records.preflight import PromptRecord
 from fitladder.records.record_ids import seeds_sha256
@@ -69,7 +69,7 @@ def make_checkout(folder: Path) -> Path:
 def begin_records(folder: Path, experiment_id: str) -> None:
     """Empty approvals and log, as a registration leaves them."""
     for path in record_paths(folder / "data", experiment_id):
-        write_file(path, b"")
+        write_output(path, b"")
 
 
 def git(folder: Path, *words: str) -> str:

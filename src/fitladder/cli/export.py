@@ -5,11 +5,13 @@ from typing import Annotated
 
 import typer
 
+from fitladder.canonical import sha256_bytes
 from fitladder.cli.bundle_folder import held_root
 from fitladder.cli.options import DataDir, Json, Params, print_json
-from fitladder.cli.output import write_output
+from fitladder.errors import UsageError
 from fitladder.export.check import export_root
 from fitladder.export.envelope import load_private_key, parse_envelope, render_envelope
+from fitladder.files.atomic import write_output
 from fitladder.registry.load import load_registry
 
 __all__ = ["UNSIGNED", "export"]
@@ -42,7 +44,8 @@ def export(
     statement = export_root(held_root(root, data, registered.experiment_id), registered, data)
     rendered = render_envelope(statement, private_key)
     _, envelope = parse_envelope(rendered, where=str(out))
-    sha256 = write_output(out, rendered)
+    write_output(out, rendered, error=UsageError)
+    sha256 = sha256_bytes(rendered)
     signed = list(envelope.signatures)
     if as_json:
         print_json(

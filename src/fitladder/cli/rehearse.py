@@ -11,6 +11,7 @@ from fitladder.canonical import canonical_bytes
 from fitladder.cli.options import Json, print_json, print_table
 from fitladder.engine.convert.geometry_model import write_geometry_model
 from fitladder.errors import EnvironmentNotReady, FitladderError, GateRefused, UsageError
+from fitladder.files.atomic import write_output
 from fitladder.phase.device_lock import share_device
 from fitladder.phase.prompt_tokens import load_prompts
 from fitladder.phase.rehearsal import Prompts, RehearsalReport, rehearse, stand_in_prompts
@@ -107,7 +108,7 @@ def rehearse_rung(
             on_progress=_show_progress,
         )
     if out is not None:
-        out.write_bytes(canonical_bytes(report) + b"\n")
+        write_output(out, canonical_bytes(report) + b"\n", error=UsageError)
     _show(report, as_json)
     if not report.go_able:
         raise GateRefused(f"{experiment_id} at {rung} is not GO-able", got=report.reasons[0])

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from fitladder.cli.options import DataDir, Json, Params, print_json
-from fitladder.files.outputs import write_file
+from fitladder.files.atomic import write_output
 from fitladder.registry.data_paths import report_paths
 from fitladder.registry.load import load_registry
 from fitladder.report.experiment_page import build_report
@@ -53,5 +53,5 @@ def report(
 def _write(folder: Path, name: str, twins: tuple[str, str]) -> Path:
     page = folder / name
     for path, text in zip((page, page.with_suffix(".md")), twins, strict=True):
-        write_file(path, text.encode())
+        write_output(path, text.encode())
     return page

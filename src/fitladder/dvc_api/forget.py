@@ -11,7 +11,7 @@ from fitladder.dvc_api.call_lock import project_lock
 from fitladder.dvc_files.lock_file import load_lock, parse_lock
 from fitladder.errors import LineageError
 from fitladder.evidence.checkout_bundles import LOCK_FILE
-from fitladder.files.outputs import write_file
+from fitladder.files.atomic import write_output
 
 __all__ = ["forget", "forget_text"]
 
@@ -28,7 +28,7 @@ def forget(checkout: Path, experiment_id: str) -> int:
         kept = forget_text(text, _committed(checkout), experiment_id)
         then = parse_lock(kept, where="dvc.lock put back")
         if then:
-            write_file(path, kept.encode())
+            write_output(path, kept.encode())
         else:
             path.unlink(missing_ok=True)
     return sum(now.get(name) != then.get(name) for name in now.keys() | then.keys())

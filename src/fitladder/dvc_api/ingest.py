@@ -12,8 +12,7 @@ from pathlib import Path
 
 from fitladder.canonical import sha256_bytes
 from fitladder.errors import LineageError, RootRefused
-from fitladder.files.atomic import read_plain
-from fitladder.files.outputs import sync_folder
+from fitladder.files.atomic import create_durably, read_plain, sync_folder
 from fitladder.records.experiment import Experiment
 from fitladder.records.layout import CATALOG, CHECKPOINTS
 from fitladder.records.registry import Registry
@@ -119,10 +118,7 @@ def _copy(there: VerifiedRoot, incoming: Path) -> None:
     for name in names:
         path = incoming / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("xb") as stream:
-            stream.write(read_plain(there.root / name))
-            stream.flush()
-            os.fsync(stream.fileno())
+        create_durably(path, read_plain(there.root / name))
     for folder, _, _ in os.walk(incoming):
         sync_folder(Path(folder))
 

@@ -1,24 +1,33 @@
-"""How is one file read so that nothing else can stand in for it, and written so that it is whole or absent?
+"""Reading of plain files, and durable writes: a file or folder is whole under its name, or absent.
 
-Plain files only: a symbolic link, a second hard link, a pipe or a folder in a file's place is refused. It
-knows nothing of what the bytes mean.
+Plain files only: a symbolic link, a second hard link, a pipe or a folder in a file's place is refused. Every
+write of this package that must survive a crash goes through here: bytes are fsynced under a temporary name,
+get their own name in one step, and the folder is fsynced. It knows nothing of what the bytes mean.
 """
 
+import contextlib
+import io
 import os
+import shutil
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from fitladder.errors import BundleError, BundleTampered, FitladderError
+from fitladder.errors import BundleError, BundleTampered, FitladderError, LineageError
 
 __all__ = [
     "MAX_FILE_BYTES",
     "check_folder",
+    "create_durably",
     "make_folder",
+    "open_plain",
     "read_plain",
     "replace_file",
+    "sync_folder",
     "temporary_name",
     "write_new",
+    "write_output",
+    "write_output_folder",
 ]
 
 MAX_FILE_BYTES = 1 << 32
@@ -32,7 +41,7 @@ def temporary_name(name: str) -> str:
 
 
 def check_folder(path: Path, *, error: type[FitladderError] = BundleTampered) -> None:
-    """A real folder, not a link to one. Raises `error` naming the path."""
+    """Check that `path` is a real folder, not a link to one. Raises `error` naming the path."""
     try:
         mode = path.lstat().st_mode
     except OSError as failure:
@@ -41,28 +50,44 @@ def check_folder(path: Path, *, error: type[FitladderError] = BundleTampered) ->
         raise error(f"{path}", got=_kind(mode), need="a folder")
 
 
-def read_plain(
-    path: Path, *, max_bytes: int = MAX_FILE_BYTES, error: type[FitladderError] = BundleTampered
-) -> bytes:
-    """The raw bytes of a plain file with one name. Raises `error` naming the path on anything else."""
+@contextlib.contextmanager
+def open_plain(
+    path: Path, *, error: type[FitladderError] = BundleTampered, hard_links: bool = False
+) -> Iterator[io.BufferedReader]:
+    """A plain file, open for reading bytes, and certainly the one that has this name.
+
+    Args:
+        path: never followed where it is a symbolic link.
+        error: class raised, naming the path, on anything else and where it cannot be read.
+        hard_links: whether a file with further names may be read, as model caches have them.
+    """
     try:
         before = path.lstat()
-        _check_plain(path, before, error)
+        _check_plain(path, before, error, hard_links)
         with open(os.open(path, _READ), "rb") as stream:
             status = os.fstat(stream.fileno())
             if (status.st_dev, status.st_ino) != (before.st_dev, before.st_ino):
                 raise error(f"{path} was exchanged while it was read")
-            if status.st_size > max_bytes:
-                raise error(f"{path}", got=f"{status.st_size} bytes", need=f"at most {max_bytes}")
-            return stream.read()
+            yield stream
     except OSError as failure:
         raise error(f"{path} cannot be read", got=failure.strerror, need="a plain file") from failure
 
 
-def _check_plain(path: Path, status: os.stat_result, error: type[FitladderError]) -> None:
+def read_plain(
+    path: Path, *, max_bytes: int = MAX_FILE_BYTES, error: type[FitladderError] = BundleTampered
+) -> bytes:
+    """The raw bytes of a plain file with one name, at most `max_bytes`. Raises `error` naming the path."""
+    with open_plain(path, error=error) as stream:
+        size = os.fstat(stream.fileno()).st_size
+        if size > max_bytes:
+            raise error(f"{path}", got=f"{size} bytes", need=f"at most {max_bytes}")
+        return stream.read()
+
+
+def _check_plain(path: Path, status: os.stat_result, error: type[FitladderError], hard_links: bool) -> None:
     if not stat.S_ISREG(status.st_mode):
         raise error(f"{path}", got=_kind(status.st_mode), need="a plain file of its own")
-    if status.st_nlink != 1:
+    if status.st_nlink != 1 and not hard_links:
         raise error(
             f"{path}",
             got=f"{status.st_nlink} names for one file",
@@ -87,24 +112,82 @@ def make_folder(path: Path) -> None:
     """Create one folder durably; an existing real one is fine. Raises BundleError."""
     try:
         path.mkdir(exist_ok=True)
+        check_folder(path)
+        sync_folder(path.parent)
     except OSError as failure:
         raise BundleError(f"{path} cannot be created", got=failure.strerror) from failure
-    check_folder(path)
-    _sync_folder(path.parent)
 
 
-def write_new(path: Path, data: bytes) -> None:
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable. Raises OSError."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def create_durably(path: Path, data: bytes) -> None:
+    """Create a file that does not exist yet and fsync its bytes; its name is durable after `sync_folder`.
+
+    The primitive below every other write. Raises OSError, FileExistsError where anything has that name.
+    """
+    with open(os.open(path, _CREATE, 0o644), "wb") as stream:
+        stream.write(data)
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def write_new(path: Path, data: bytes, *, error: type[FitladderError] = BundleError) -> None:
     """Create `path` with these bytes, durably: whole, or not there. Never overwrites.
 
-    Written under the temporary name, fsynced, linked to its own name (which fails where that exists), then
-    the folder is fsynced. Raises BundleError; what was there stays as it was.
+    Linked from its temporary name, which fails where `path` exists; what was there stays as it was. Raises
+    `error`, also where an interrupted write has left the temporary name.
     """
-    _write(path, data, lambda temporary: _take_name(temporary, path))
+    _write(path, data, lambda temporary: _take_name(temporary, path), error)
 
 
-def replace_file(path: Path, data: bytes) -> None:
+def replace_file(path: Path, data: bytes, *, error: type[FitladderError] = BundleError) -> None:
     """As `write_new`, but the old file, if any, is exchanged for the new one in one step."""
-    _write(path, data, lambda temporary: temporary.replace(path))
+    _write(path, data, lambda temporary: temporary.replace(path), error)
+
+
+def write_output(path: Path, data: bytes, *, error: type[FitladderError] = LineageError) -> None:
+    """Replace a file that can be made again, creating its folders; an interrupted write is cleared first.
+
+    For outputs with one writer at a time: stages, commands, fetched inputs. Raises `error` naming the path.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() and not path.is_file():
+            raise error(f"{path}", got=_kind(path.stat().st_mode), need="a plain file, or none yet")
+        path.with_name(temporary_name(path.name)).unlink(missing_ok=True)
+    except OSError as failure:
+        raise error(f"{path} cannot be written", got=failure.strerror or failure) from failure
+    replace_file(path, data, error=error)
+
+
+def write_output_folder(
+    folder: Path, files: Mapping[str, bytes], *, error: type[FitladderError] = LineageError
+) -> None:
+    """Make `folder` hold exactly these files, by relative POSIX name; an older folder is exchanged.
+
+    For outputs that can be made again, as `write_output`. Raises `error` naming the folder.
+    """
+    temporary = folder.with_name(temporary_name(folder.name))
+    try:
+        shutil.rmtree(temporary, ignore_errors=True)
+        temporary.mkdir(parents=True)
+        for name, data in sorted(files.items()):
+            path = temporary / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            create_durably(path, data)
+        if folder.is_dir() and not folder.is_symlink():
+            shutil.rmtree(folder)
+        temporary.replace(folder)
+        sync_folder(folder.parent)
+    except OSError as failure:
+        raise error(f"{folder} cannot be written", got=failure.strerror or failure) from failure
 
 
 def _take_name(temporary: Path, path: Path) -> None:
@@ -112,31 +195,25 @@ def _take_name(temporary: Path, path: Path) -> None:
     temporary.unlink()
 
 
-def _write(path: Path, data: bytes, publish: Callable[[Path], object]) -> None:
+def _write(path: Path, data: bytes, publish: Callable[[Path], object], error: type[FitladderError]) -> None:
     temporary = path.with_name(temporary_name(path.name))
     try:
-        descriptor = os.open(temporary, _CREATE, 0o644)
-    except FileExistsError as failure:
-        raise BundleError(f"{temporary} exists", need="no rest of an interrupted write") from failure
+        create_durably(temporary, data)
+    except FileExistsError as failure:  # of another writer, who may live: it stays
+        raise error(f"{temporary} exists", need="no rest of an interrupted write") from failure
     except OSError as failure:
-        raise BundleError(f"{temporary} cannot be created", got=failure.strerror or failure) from failure
+        _discard(temporary)
+        raise error(f"{path} cannot be written", got=failure.strerror or failure) from failure
     try:
-        with open(descriptor, "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
         publish(temporary)
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
     except OSError as failure:
-        temporary.unlink(missing_ok=True)
+        _discard(temporary)
         if isinstance(failure, FileExistsError):
-            raise BundleError(f"{path} exists", need="a place where nothing stands") from failure
-        raise BundleError(f"{path} cannot be written", got=failure.strerror or failure) from failure
+            raise error(f"{path} exists", need="a place where nothing stands") from failure
+        raise error(f"{path} cannot be written", got=failure.strerror or failure) from failure
 
 
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def _discard(temporary: Path) -> None:
+    with contextlib.suppress(OSError):
+        temporary.unlink()

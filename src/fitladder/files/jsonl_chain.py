@@ -15,6 +15,7 @@ from pydantic import Field
 
 from fitladder.canonical import canonical_bytes, parse_json, parse_model, sha256_bytes
 from fitladder.errors import FitladderError
+from fitladder.files.atomic import sync_folder
 from fitladder.frozen import Frozen, Identifier, Sha256
 
 __all__ = ["Link", "append_bytes", "locked", "next_place", "parse_links", "read_lines", "refuse_line"]
@@ -133,8 +134,4 @@ def append_bytes(descriptor: int, path: Path, data: bytes, error: type[Fitladder
         with contextlib.suppress(OSError):
             os.ftruncate(descriptor, size)
         raise error(f"{path} cannot be appended to", got=failure.strerror, do="free disk space") from failure
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    sync_folder(path.parent)

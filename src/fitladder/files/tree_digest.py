@@ -1,4 +1,4 @@
-"""What is the one digest of many files? The scheme of the registered history, for bundles and model folders.
+"""One digest over many files, by the scheme of the registered history; for bundles and model folders.
 
 SHA-256 over `relative-path NUL file-sha256 newline`, sorted by path. Paths are POSIX style and relative.
 """
@@ -8,10 +8,9 @@ import os
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
-from fitladder.canonical import sha256_file
 from fitladder.errors import BundleError, BundleTampered, FitladderError
 from fitladder.files.atomic import check_folder
-from fitladder.files.file_record import FileRecord
+from fitladder.files.file_record import FileRecord, file_record_at
 from fitladder.frozen import Frozen, Sha256, Size
 
 __all__ = ["Tree", "folder_tree", "tree_of", "tree_sha256"]
@@ -51,7 +50,7 @@ def folder_tree(folder: Path, *, error: type[FitladderError] = BundleTampered) -
                     waiting.append(path)
                 elif entry.is_file(follow_symlinks=False):
                     name = path.relative_to(folder).as_posix()
-                    records[name] = FileRecord(bytes=path.stat().st_size, sha256=sha256_file(path))
+                    records[name] = file_record_at(path, error=error, hard_links=True)
                 else:
                     raise error(f"{path}", got="a link or special file", need="plain files and folders")
     return tree_of(records)

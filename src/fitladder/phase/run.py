@@ -25,11 +25,11 @@ from datetime import UTC, datetime
 from fitladder.approval.chain import adopt_chain, chain_path, load_chain
 from fitladder.approval.check import Identity, check_handed_over, check_usable, find_go
 from fitladder.approval.uses import check_begun, check_unused, load_uses, record_begun, record_use
-from fitladder.canonical import sha256_file
 from fitladder.engine.messages import GenerationResult
 from fitladder.engine.parent.llm_arguments import build_request
 from fitladder.engine.parent.process import EngineProcess
-from fitladder.errors import EnvironmentNotReady
+from fitladder.errors import EngineFailed, EnvironmentNotReady
+from fitladder.files.file_record import file_record_at
 from fitladder.files.lock import hold_lock
 from fitladder.gates.all_gates import GateRecord, run_gates
 from fitladder.phase.ask import situation
@@ -265,12 +265,12 @@ def generate(
 
 def commit(held: HeldPhase, result: GenerationResult) -> Receipt:
     """Samples, engine metadata, receipt, catalog; the receipt last. Raises BundleError, EngineFailed."""
-    log = held.scratch / "engine.log"
+    log = file_record_at(held.scratch / "engine.log", error=EngineFailed)
     engine = EngineMeta(
         schema_version=1,
         key=held.key,
-        log_sha256=sha256_file(log),
-        log_bytes=log.stat().st_size,
+        log_sha256=log.sha256,
+        log_bytes=log.bytes,
         **dict(result.metadata),
     )
     told, now_s = result.samples_sha256, int(time.time())

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fitladder.canonical import canonical_bytes
 from fitladder.errors import LineageError
-from fitladder.files.outputs import write_file
+from fitladder.files.atomic import write_output
 from fitladder.registry.data_paths import record_paths
 from fitladder.registry.follow_up_section import carry_text, register_text
 from fitladder.registry.follow_up_texts import (
@@ -62,8 +62,8 @@ def register_successor(checkout: Path, name: str, predecessor: str) -> Registere
         if path.exists() and path.read_bytes() != content:
             raise LineageError(f"{path} exists", got="other bytes", do="choose another id, or move it away")
     for path, content in files.items():
-        write_file(path, content)
-    write_file(graph, carried.encode())
-    write_file(params, text.encode())
+        write_output(path, content)
+    write_output(graph, carried.encode())
+    write_output(params, text.encode())
     missing = tuple(state.name for state in states if not state.right)
     return Registered(name, predecessor, (*files, graph, params), missing)

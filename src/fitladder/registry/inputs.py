@@ -5,14 +5,13 @@ place. Absent or different ones make only what needs them refuse.
 """
 
 import http.client
-import os
-import tempfile
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
 from fitladder.canonical import sha256_bytes
 from fitladder.errors import InputRefused
+from fitladder.files.atomic import write_output
 from fitladder.records.experiment import Experiment, InputName
 
 __all__ = ["InputState", "fetch_inputs", "input_path", "load_input", "survey_inputs"]
@@ -78,13 +77,7 @@ def fetch_inputs(data_dir: Path, experiment: Experiment, source: str) -> tuple[I
         origin = f"{source.rstrip('/')}/{state.name}.json"
         data = _read(origin)
         _check(data, state.registered_sha256, where=origin, do="name the source of the registered inputs")
-        state.path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=state.path.parent)
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        Path(temporary).replace(state.path)
+        write_output(state.path, data, error=InputRefused)
     return survey_inputs(data_dir, experiment)
 
 

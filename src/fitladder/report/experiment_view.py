@@ -12,6 +12,7 @@ from fitladder.errors import LineageError, RegistrationError
 from fitladder.evidence.checkout_bundles import load_bundles
 from fitladder.evidence.outcomes import outcomes
 from fitladder.evidence.selection_file import load_selection
+from fitladder.files.file_record import file_record_at
 from fitladder.ladder.authorise import next_phase
 from fitladder.ladder.select import select
 from fitladder.ladder.walk import walk
@@ -193,8 +194,9 @@ def _files(data_dir: Path, history: History | None) -> tuple[FileEntry, ...]:
     """What is kept of a recorded experiment as a whole, the record that this page was made from first."""
     if history is None:
         return ()
-    record = history_path(data_dir, history.experiment_id)
-    files = [FileEntry(f"data/history/{record.name}", record.stat().st_size, sha256_file(record))]
+    path = history_path(data_dir, history.experiment_id)
+    record = file_record_at(path, hard_links=True)
+    files = [FileEntry(f"data/history/{path.name}", record.bytes, record.sha256)]
     if history.tree:
         files.append(
             FileEntry(f"external root, {history.tree.files} files", history.tree.bytes, history.tree.sha256)

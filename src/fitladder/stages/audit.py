@@ -10,7 +10,7 @@ from pathlib import Path
 from fitladder.canonical import canonical_bytes, canonical_sha256
 from fitladder.evidence.audit_bundle import audit_bundle
 from fitladder.evidence.checkout_bundles import load_bundles
-from fitladder.files.outputs import write_file, write_folder
+from fitladder.files.atomic import write_output, write_output_folder
 from fitladder.records.audit import TerminationAudit
 from fitladder.records.generation_time import generation_s
 from fitladder.records.layout import RECEIPT
@@ -39,7 +39,7 @@ def make_audit(registry: Registry, experiment_id: str, data_dir: Path) -> str:
         with no_new_files():
             audits = [audit_bundle(bundle, experiment) for bundle in bundles]
     folder = audits_folder(data_dir, experiment_id)
-    write_folder(
+    write_output_folder(
         folder / "phases",
         {audit_path(data_dir, audit.bundle).name: canonical_bytes(audit) for audit in audits},
     )
@@ -52,7 +52,7 @@ def make_audit(registry: Registry, experiment_id: str, data_dir: Path) -> str:
         "decision_code_sha256": canonical_sha256(binding.decision_code),
         "decision_code": binding.decision_code,
     }
-    write_file(folder / "code.json", canonical_bytes(code))
+    write_output(folder / "code.json", canonical_bytes(code))
     receipts = {
         "schema_version": 1,
         "experiment_id": experiment_id,
@@ -60,7 +60,7 @@ def make_audit(registry: Registry, experiment_id: str, data_dir: Path) -> str:
         "receipts": {bundle.relative_path: bundle.files[RECEIPT].sha256 for bundle in bundles},
         "preflights_only": [one.relative_path for one in found.preflights] if found else [],
     }
-    write_file(folder / "receipts.json", canonical_bytes(receipts))
+    write_output(folder / "receipts.json", canonical_bytes(receipts))
     adequate = sum(audit.adequate for audit in audits)
     return f"{experiment_id}: {len(audits)} phases audited, {adequate} adequate"
 

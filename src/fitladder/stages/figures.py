@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fitladder.canonical import canonical_bytes
-from fitladder.files.outputs import write_file
+from fitladder.files.atomic import write_output
 from fitladder.records.generation_time import tokens_per_s
 
 __all__ = ["PhaseFigures", "RateFigure", "render_metrics", "render_onsets", "render_rates", "write_figures"]
@@ -84,9 +84,9 @@ def render_onsets(phases: Sequence[PhaseFigures]) -> bytes:
 
 def write_figures(folder: Path, phases: Sequence[PhaseFigures]) -> None:
     """`metrics.json`, `rates.csv` and `onsets.csv` in an audits folder. Raises LineageError."""
-    write_file(folder / "metrics.json", render_metrics(phases))
-    write_file(folder / "rates.csv", render_rates(phases))
-    write_file(folder / "onsets.csv", render_onsets(phases))
+    write_output(folder / "metrics.json", render_metrics(phases))
+    write_output(folder / "rates.csv", render_rates(phases))
+    write_output(folder / "onsets.csv", render_onsets(phases))
 
 
 def _percent(contacts: int, samples: int) -> float | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from fitladder.canonical import canonical_bytes, sha256_file
 from fitladder.errors import InputRefused
-from fitladder.files.outputs import write_file
+from fitladder.files.atomic import write_output
 from fitladder.records.bundle_key import BundleKey
 from fitladder.records.experiment import Experiment
 from fitladder.records.history import NO_ROWS, History, RecordedPhase, history_path, load_history
@@ -31,14 +31,14 @@ def make_history(registry: Registry, experiment_id: str, data_dir: Path) -> str:
     write_figures(audits_folder(data_dir, experiment_id), figures)
     selection = _selection(history, sha256_file(path))
     chosen = selection_path(data_dir, experiment_id)
-    write_file(chosen, canonical_bytes(selection))
+    write_output(chosen, canonical_bytes(selection))
     semantics = {
         "schema_version": 1,
         "experiment_id": experiment_id,
         "selection_sha256": sha256_file(chosen),
         "semantics": {"eligible": False, "reason": NO_ROWS},
     }
-    write_file(semantics_path(data_dir, experiment_id), canonical_bytes(semantics))
+    write_output(semantics_path(data_dir, experiment_id), canonical_bytes(semantics))
     return f"{experiment_id}: {len(figures)} recorded audits, {history.state}; no rows are kept here"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from fitladder.canonical import canonical_bytes, canonical_sha256, parse_json, sha256_bytes
 from fitladder.errors import InputRefused
-from fitladder.files.outputs import write_folder
+from fitladder.files.atomic import write_output_folder
 from fitladder.prompts.manifest import PromptEntry, PromptManifest, parse_manifest
 from fitladder.prompts.messages import Record, parse_records
 from fitladder.prompts.render import render_prompt, text_sha256
@@ -49,7 +49,7 @@ def make_prompts(registry: Registry, experiment_id: str, data_dir: Path) -> str:
             entry.prompt_tokens for entries in manifest.arms.values() for entry in entries
         ),
     }
-    write_folder(
+    write_output_folder(
         prompts_folder(data_dir, experiment_id), {**files, "manifest.json": canonical_bytes(summary)}
     )
     return f"{experiment_id}: {sum(len(entries) for entries in manifest.arms.values())} prompts as frozen"

@@ -13,7 +13,7 @@ from fitladder.evidence.audit_bundle import audit_bundle
 from fitladder.evidence.checkout_bundles import begun, load_bundles
 from fitladder.evidence.outcomes import outcomes
 from fitladder.evidence.selection_file import load_selection
-from fitladder.files.outputs import write_file
+from fitladder.files.atomic import write_output
 from fitladder.ladder.authorise import next_phase
 from fitladder.ladder.select import finalise
 from fitladder.ladder.walk import walk
@@ -42,7 +42,7 @@ def make_selection(registry: Registry, experiment_id: str, data_dir: Path) -> st
     path = selection_path(data_dir, experiment_id)
     if position.state in ("selected", "exhausted"):
         selection = finalise(experiment, recorded, recomputed, existing)
-        write_file(path, canonical_bytes(selection))
+        write_output(path, canonical_bytes(selection))
         return f"{experiment_id}: {selection.reason}"
     if existing is not None:
         raise LineageError(
@@ -51,7 +51,7 @@ def make_selection(registry: Registry, experiment_id: str, data_dir: Path) -> st
             need=existing.reason,
             do=f"run `fitladder lineage pull {experiment_id}`",
         )
-    write_file(path, canonical_bytes(_undecided(experiment, recomputed)))
+    write_output(path, canonical_bytes(_undecided(experiment, recomputed)))
     return f"{experiment_id}: no selection yet: {position.reason}"
 
 

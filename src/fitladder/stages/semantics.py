@@ -14,7 +14,7 @@ from fitladder.domains.macros.tasks import HiddenTasks
 from fitladder.errors import LadderRefused
 from fitladder.evidence.checkout_bundles import load_bundles
 from fitladder.evidence.selection_file import NO_SELECTION, load_selection
-from fitladder.files.outputs import write_file
+from fitladder.files.atomic import write_output
 from fitladder.ladder.select import finalise
 from fitladder.prompts.tokenizer import load_tokenizer
 from fitladder.records.experiment import Experiment
@@ -57,7 +57,7 @@ def make_semantics(registry: Registry, experiment_id: str, data_dir: Path) -> st
         "selection_sha256": sha256_file(selection_path(data_dir, experiment_id)),
         "semantics": report.model_dump(mode="json"),
     }
-    write_file(semantics_path(data_dir, experiment_id), canonical_bytes(body))
+    write_output(semantics_path(data_dir, experiment_id), canonical_bytes(body))
     if isinstance(report, SemanticReport):
         return f"{experiment_id}: {report.verdict}"
     return f"{experiment_id}: no answer was read: {report.reason}"

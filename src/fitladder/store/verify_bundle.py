@@ -12,7 +12,7 @@ from pathlib import Path
 from fitladder.canonical import canonical_sha256, sha256_bytes
 from fitladder.errors import BundleError, BundlePartial, BundleTampered
 from fitladder.files.atomic import check_folder, read_plain
-from fitladder.files.file_record import FileRecord
+from fitladder.files.file_record import FileRecord, file_record_of
 from fitladder.files.sealed_json import parse_sealed
 from fitladder.records.binding import Binding
 from fitladder.records.bundle_key import BundleKey
@@ -96,7 +96,7 @@ def verify_preflight(
     preflight = _parse_preflight(data, path, key)
     if expected_binding is not None:
         check_generation(preflight.binding, expected_binding, where=str(folder))
-    return VerifiedPreflight(folder, key, preflight, _record(data))
+    return VerifiedPreflight(folder, key, preflight, file_record_of(data))
 
 
 def verify_bundle(folder: Path, key: BundleKey, expected_binding: Binding | None = None) -> VerifiedBundle:
@@ -122,7 +122,7 @@ def verify_bundle(folder: Path, key: BundleKey, expected_binding: Binding | None
     _check_receipt(receipt_path, receipt, preflight, samples, engine)
     if expected_binding is not None:
         check_generation(preflight.binding, expected_binding, where=str(folder))
-    files = {**receipt.files, RECEIPT: _record(receipt_bytes)}
+    files = {**receipt.files, RECEIPT: file_record_of(receipt_bytes)}
     return VerifiedBundle(folder, key, preflight, engine, receipt, files, samples)
 
 
@@ -148,10 +148,6 @@ def check_distinct(found: Sequence[VerifiedBundle | VerifiedPreflight]) -> None:
                 raise BundleTampered(
                     f"{one.folder} has the {what} of another bundle", got=digest, need=f"only in {other}"
                 )
-
-
-def _record(data: bytes) -> FileRecord:
-    return FileRecord(bytes=len(data), sha256=sha256_bytes(data))
 
 
 def _check_place(folder: Path, key: BundleKey) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from fitladder.canonical import sha256_bytes
 from fitladder.errors import BundleError, BundleTampered, EngineFailed
 from fitladder.files.atomic import make_folder, read_plain, write_new
-from fitladder.files.file_record import FileRecord
+from fitladder.files.file_record import file_record_of
 from fitladder.files.sealed_json import render_sealed
 from fitladder.records.binding import Binding
 from fitladder.records.bundle_key import BundleKey
@@ -78,7 +78,7 @@ def write_preflight(held: HeldRoot, preflight: Preflight, verified: VerifiedRoot
         sequence=preflight.sequence,
         state="preflight_only",
         go_sha256=preflight.go_sha256,
-        files={PREFLIGHT: _record(data)},
+        files={PREFLIGHT: file_record_of(data)},
     )
     advance(catalog, entry)  # refuses before anything is written
     folder = held.path / entry.relative_path
@@ -153,7 +153,10 @@ def commit_bundle(
             raise BundleError(f"{what} of another bundle", got=named, need=key)
     check_rows(table, preflight, where=str(samples_source))
     data = {SAMPLES: samples, ENGINE: render_sealed(engine)}
-    files = {PREFLIGHT: entry.files[PREFLIGHT], **{name: _record(content) for name, content in data.items()}}
+    files = {
+        PREFLIGHT: entry.files[PREFLIGHT],
+        **{name: file_record_of(content) for name, content in data.items()},
+    }
     receipt = build_receipt(preflight, table, engine, files, noted_at_s=noted_at_s)
     data[RECEIPT] = render_sealed(receipt)
     for name, content in data.items():
@@ -188,10 +191,6 @@ def _catalog_before_commit(held: HeldRoot, key: BundleKey) -> Catalog:
     if catalog.root_id != held.root_id:
         raise BundleError(f"{held.path}: catalog of another root", got=catalog.root_id, need=held.root_id)
     return catalog
-
-
-def _record(data: bytes) -> FileRecord:
-    return FileRecord(bytes=len(data), sha256=sha256_bytes(data))
 
 
 def _step(held: HeldRoot, catalog: Catalog, entry: CatalogEntry) -> Catalog:

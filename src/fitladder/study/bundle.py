@@ -13,7 +13,7 @@ from pydantic import Field
 from fitladder.canonical import sha256_bytes
 from fitladder.errors import BundlePartial, BundleTampered
 from fitladder.files.atomic import read_plain, replace_file
-from fitladder.files.file_record import FileRecord
+from fitladder.files.file_record import FileRecord, file_record_at, file_record_of
 from fitladder.files.sealed_json import parse_sealed, render_sealed
 from fitladder.frozen import Frozen, Identifier, Sha256, Size
 from fitladder.study.measurements import MEASUREMENTS, Measurements, parse_measurements
@@ -68,7 +68,7 @@ def write_study_bundle(
     results = analyse(study, measured)
     replace_file(folder / RESULTS, render_sealed(results))
     replace_file(folder / TABLE, render_table(study, results).encode())
-    files = {name: _record(read_plain(folder / name)) for name in BOUND}
+    files = {name: file_record_at(folder / name) for name in BOUND}
     receipt = _receipt(study, measured, results, files, noted_at_s)
     replace_file(folder / RECEIPT, render_sealed(receipt))
     return receipt
@@ -85,7 +85,7 @@ def verify_study(folder: Path) -> VerifiedStudy:
         raise BundlePartial(f"{folder} has no receipt", need=RECEIPT, do="run the study")
     receipt = parse_sealed(StudyReceipt, read_plain(path), where=str(path))
     data = {name: read_plain(folder / name) for name in BOUND}
-    files = {name: _record(content) for name, content in data.items()}
+    files = {name: file_record_of(content) for name, content in data.items()}
     for name in BOUND:
         if receipt.files.get(name) != files[name]:
             raise BundleTampered(f"{folder / name}", got=files[name].sha256, need="the receipt's file")
@@ -111,10 +111,6 @@ def _text(data: bytes, path: Path) -> str:
         return data.decode("utf-8")
     except UnicodeDecodeError as failure:
         raise BundleTampered(f"{path}", got=failure.reason, need="UTF-8") from failure
-
-
-def _record(data: bytes) -> FileRecord:
-    return FileRecord(bytes=len(data), sha256=sha256_bytes(data))
 
 
 def _receipt(

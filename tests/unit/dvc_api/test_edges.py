@@ -16,7 +16,7 @@ from fitladder.dvc_api.publish import reproduce
 from fitladder.dvc_api.record_files import check_records
 from fitladder.dvc_api.remotes import cache_store, check_settings, load_remotes
 from fitladder.errors import LineageError
-from fitladder.files.outputs import write_file, write_folder
+from fitladder.files.atomic import write_output, write_output_folder
 from fitladder.registry.data_paths import record_paths
 from fitladder.stages.figures import PhaseFigures, RateFigure, render_metrics, render_onsets, render_rates
 
@@ -55,20 +55,20 @@ def test_no_samples_is_no_rate() -> None:
 
 
 def test_a_folder_holds_exactly_what_was_written_last(tmp_path: Path) -> None:
-    write_folder(tmp_path / "out", {"a.json": b"1", "b/c.json": b"2"})
-    write_folder(tmp_path / "out", {"a.json": b"3"})
+    write_output_folder(tmp_path / "out", {"a.json": b"1", "b/c.json": b"2"})
+    write_output_folder(tmp_path / "out", {"a.json": b"3"})
     assert {path.name for path in (tmp_path / "out").rglob("*")} == {"a.json"}
     assert (tmp_path / "out/a.json").read_bytes() == b"3"
-    write_file(tmp_path / "out/d.json", b"4")
+    write_output(tmp_path / "out/d.json", b"4")
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["a.json", "d.json", "out"]
 
 
 def test_an_output_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(LineageError, match="cannot be written"):
-        write_file(tmp_path / "file" / "x.json", b"")
+        write_output(tmp_path / "file" / "x.json", b"")
     with pytest.raises(LineageError, match="cannot be written"):
-        write_folder(tmp_path / "file" / "x", {"a": b""})
+        write_output_folder(tmp_path / "file" / "x", {"a": b""})
 
 
 CONFIG = """[core]

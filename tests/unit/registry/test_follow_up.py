@@ -107,14 +107,14 @@ def test_an_interrupted_registration_registers_nothing_and_goes_on(
 ) -> None:
     import fitladder.registry.follow_up as module
 
-    real = module.write_file
+    real = module.write_output
 
     def die(path: Path, data: bytes) -> None:
         if path.name == "params.yaml":
             raise KeyboardInterrupt
         real(path, data)
 
-    monkeypatch.setattr(module, "write_file", die)
+    monkeypatch.setattr(module, "write_output", die)
     with pytest.raises(KeyboardInterrupt):
         register_successor(checkout, "my_followup", make.ID)
     assert "my_followup" not in load_registry(checkout / "params.yaml").experiments

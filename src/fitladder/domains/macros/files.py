@@ -15,6 +15,7 @@ from fitladder.canonical import parse_json, parse_model, sha256_bytes
 from fitladder.domains.macros.library import Libraries
 from fitladder.domains.macros.tasks import Demonstrations, HiddenTasks, VisibleTasks
 from fitladder.errors import InputRefused
+from fitladder.files.atomic import write_output
 
 __all__ = [
     "FILES",
@@ -49,11 +50,8 @@ def write_files(out: Path, files: Mapping[str, bytes]) -> None:
     for name, data in files.items():
         if (out / name).exists() and (out / name).read_bytes() != data:
             raise InputRefused(f"{out / name} exists", got="other bytes", do="write into a new folder")
-    out.mkdir(parents=True, exist_ok=True)
     for name, data in files.items():
-        temporary = out / f".{name}.part"
-        temporary.write_bytes(data)
-        temporary.replace(out / name)
+        write_output(out / name, data, error=InputRefused)
 
 
 def parse_inputs(files: Mapping[str, bytes]) -> TaskInputs:

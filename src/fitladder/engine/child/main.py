@@ -28,6 +28,7 @@ from fitladder.engine.messages import (
 )
 from fitladder.engine.request import EngineRequest, load_request
 from fitladder.errors import EngineFailed, FitladderError
+from fitladder.files.atomic import replace_file
 from fitladder.registry.binding import PACKAGE, generation_code_sha256
 from fitladder.sampling.engine_protocol import Engine, Progress
 from fitladder.sampling.parquet import render_samples
@@ -119,7 +120,7 @@ def _run(
         generation = run_generation(engine, request, report)
         data = render_samples(generation.rows, request.key)
         samples_path = Path(request.samples_path)
-        _write_durably(samples_path, data)
+        replace_file(samples_path, data, error=EngineFailed)
         events.send(
             GenerationResult(
                 samples_path=samples_path,
@@ -153,15 +154,6 @@ def _check_code(request: EngineRequest) -> None:
                 need="none but the system's own",
                 do="remove it, or take its folder out of PYTHONPATH",
             )
-
-
-def _write_durably(path: Path, data: bytes) -> None:
-    partial = path.with_name(path.name + ".partial")
-    with partial.open("wb") as stream:
-        stream.write(data)
-        stream.flush()
-        os.fsync(stream.fileno())
-    partial.rename(path)
 
 
 def _listen(words: Collection[str]) -> Commands:
