@@ -1,23 +1,21 @@
-"""Who may speak to DVC now? One process of one checkout at a time; the others wait, within a bound.
+"""One process of one checkout at a time may call DVC; the others wait, within a bound.
 
 DVC's own lock does not queue. It knows nothing of what is done under it.
 """
 
-import fcntl
 import json
 import os
 import socket
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from fitladder.errors import LineageError
+from fitladder.files.lock import flocked
 
 __all__ = ["LOCK_NAME", "project_lock"]
 
 LOCK_NAME = ".dvc/tmp/fitladder.lock"
-POLL_S = 0.1
 
 
 @contextmanager
@@ -31,40 +29,20 @@ def project_lock(checkout: Path, what: str, *, wait_s: float) -> Iterator[None]:
         raise LineageError(f"{checkout} is no DVC checkout", got="no .dvc in it", do="run from the checkout")
     try:
         path.parent.mkdir(exist_ok=True)
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
     except OSError as failure:
         raise LineageError(f"{path} cannot be opened", got=failure.strerror, need="a lock file") from failure
-    try:
-        _wait(handle, path, wait_s)
-        _write(handle, {"host": socket.gethostname(), "pid": os.getpid(), "what": what})
+
+    def busy(descriptor: int) -> LineageError:
+        return LineageError(
+            f"{path} is held",
+            got=f"{_holder(descriptor)} still at it after {wait_s:g} s",
+            do="wait for it to end and run this again",
+        )
+
+    with flocked(path, busy, error=LineageError, wait_s=wait_s) as descriptor:
+        _write(descriptor, {"host": socket.gethostname(), "pid": os.getpid(), "what": what})
         yield
-        _write(handle, {})
-    finally:
-        os.close(handle)
-
-
-def _wait(handle: int, path: Path, wait_s: float) -> None:
-    deadline = time.monotonic() + wait_s
-    while True:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() >= deadline:
-                raise LineageError(
-                    f"{path} is held",
-                    got=f"{_holder(handle)} still at it after {wait_s:g} s",
-                    do="wait for it to end and run this again",
-                ) from None
-            time.sleep(POLL_S)
-        except OSError as failure:
-            raise LineageError(
-                f"{path} cannot be locked",
-                got=failure.strerror,
-                need="a file system with locks",
-                do="move the checkout to a local disk",
-            ) from failure
-        else:
-            return
+        _write(descriptor, {})
 
 
 def _write(handle: int, holder: dict[str, object]) -> None:

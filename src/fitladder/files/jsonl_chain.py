@@ -1,12 +1,10 @@
-"""How are append-only JSON lines kept, each naming the SHA-256 of the line before? Whole, or not at all.
+"""Append-only JSON lines, each with the SHA-256 of the line before; a line is appended whole or not at all.
 
-Approvals and logs are kept so. It knows neither; nothing is ever rewritten.
+Approvals, uses and logs are kept so; nothing is ever rewritten.
 """
 
 import contextlib
-import fcntl
 import os
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn, TypeVar
@@ -16,6 +14,7 @@ from pydantic import Field
 from fitladder.canonical import canonical_bytes, parse_json, parse_model, sha256_bytes
 from fitladder.errors import FitladderError
 from fitladder.files.atomic import sync_folder
+from fitladder.files.lock import flocked
 from fitladder.frozen import Frozen, Identifier, Sha256
 
 __all__ = ["Link", "append_bytes", "locked", "next_place", "parse_links", "read_lines", "refuse_line"]
@@ -25,7 +24,7 @@ LOCK_PATIENCE_S = 20.0
 
 
 class Link(Frozen):
-    """What every line has."""
+    """Fields of every line: its experiment, its number from 1 and the digest of the line before."""
 
     schema_version: Literal[1]
     experiment_id: Identifier
@@ -97,29 +96,20 @@ def refuse_line(place: str, what: str, *, got: object, need: object, error: type
 
 @contextlib.contextmanager
 def locked(path: Path, error: type[FitladderError]) -> Iterator[int]:
-    """The file, open for appending and locked against every other writer on this machine."""
+    """The file's descriptor, open for appending and locked against every other writer on this machine.
+
+    Creates the folder. Raises `error` where it stays locked for 20 s or cannot be locked at all.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
     except OSError as failure:
         raise error(f"{path} cannot be opened for appending", got=failure.strerror) from failure
-    try:
-        deadline = time.monotonic() + LOCK_PATIENCE_S
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    raise error(
-                        f"{path} stayed locked for {LOCK_PATIENCE_S:.0f} s", do="see which process writes it"
-                    ) from None
-                time.sleep(0.05)
-            except OSError as failure:
-                raise error(f"no lock to be had on {path}", got=failure.strerror) from failure
+
+    def busy(_: int) -> FitladderError:
+        return error(f"{path} stayed locked for {LOCK_PATIENCE_S:.0f} s", do="see which process writes it")
+
+    with flocked(path, busy, error=error, append=True, wait_s=LOCK_PATIENCE_S) as descriptor:
         yield descriptor
-    finally:
-        os.close(descriptor)
 
 
 def append_bytes(descriptor: int, path: Path, data: bytes, error: type[FitladderError]) -> None:

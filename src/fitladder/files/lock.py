@@ -1,7 +1,9 @@
-"""Who alone may write here now? One non-blocking file lock that names its holder.
+"""File locks: flock(2) on a descriptor, and an exclusive one whose file names its holder.
 
-The kernel's flock decides; the text in the file only says who. A lock that cannot be had, cannot be read or
-was left by another host says no, and is never removed.
+The kernel decides; the text in the file only says who. A lock that cannot be had, cannot be read or was left
+by another host is a refusal, and the file is never removed. Not filelock (4.3): it has no shared mode beside
+an exclusive one on one file, keeps to itself the descriptor on which the holder's name and the file's
+identity are checked, and falls back to a marker file where flock is missing.
 """
 
 import fcntl
@@ -15,12 +17,13 @@ from pathlib import Path
 from typing import Literal, NoReturn
 
 from fitladder.canonical import canonical_bytes, parse_json, parse_model
-from fitladder.errors import RootBusy
+from fitladder.errors import FitladderError, RootBusy
 from fitladder.frozen import Frozen
 
 __all__ = ["HeldLock", "Holder", "flocked", "hold_lock", "lives_here", "this_holder"]
 
 MAX_HOLDER_BYTES = 4096
+POLL_S = 0.05
 NAME_PATIENCE_S = 0.5  # between taking the lock and writing its name a holder needs some microseconds
 _OPEN = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
@@ -89,7 +92,7 @@ def hold_lock(path: Path, purpose: str, *, flow_run_id: str | None = None) -> It
             do="wait until it has ended, or ask whoever runs it",
         )
 
-    with flocked(path, fcntl.LOCK_EX, busy) as descriptor:
+    with flocked(path, busy) as descriptor:
         dead = _check_left_behind(path, descriptor)
         held = HeldLock(path, this_holder(purpose, flow_run_id), dead, descriptor)
         _write(descriptor, canonical_bytes(held.holder) + b"\n")
@@ -102,34 +105,57 @@ def hold_lock(path: Path, purpose: str, *, flow_run_id: str | None = None) -> It
 
 
 @contextmanager
-def flocked(path: Path, operation: int, busy: Callable[[int], RootBusy]) -> Iterator[int]:
-    """The descriptor of `path`, locked at once by `operation` (LOCK_EX or LOCK_SH) until the block ends.
+def flocked(
+    path: Path,
+    busy: Callable[[int], FitladderError],
+    *,
+    error: type[FitladderError] = RootBusy,
+    shared: bool = False,
+    append: bool = False,
+    wait_s: float = 0.0,
+) -> Iterator[int]:
+    """The descriptor of `path`, created where it is missing and locked by flock(2) until the block ends.
 
-    Raises RootBusy: `busy` of the descriptor where the lock is held, else why none can be had.
+    The one lock primitive: roots and devices, approval chains and DVC calls go through it. The kernel frees
+    the lock when its holder dies. Two opens exclude each other within one process, too.
+
+    Args:
+        path: a plain file in an existing folder; a link is not followed.
+        busy: makes the refusal of a lock that somebody else holds, from the descriptor.
+        error: class raised where no lock can be had at all, as on a file system without locks.
+        shared: LOCK_SH, for holders that only keep an exclusive one out.
+        append: whether what is written through the descriptor goes to the end of the file.
+        wait_s: how long to try; 0 refuses at once.
     """
     try:
-        descriptor = os.open(path, _OPEN, 0o644)
+        descriptor = os.open(path, _OPEN | (os.O_APPEND if append else 0), 0o644)
     except OSError as failure:
-        raise RootBusy(f"{path}: no lock can be had", got=failure.strerror) from failure
+        raise error(f"{path} cannot be opened: no lock can be had", got=failure.strerror) from failure
     try:
-        _take(path, descriptor, operation, busy)
+        operation = (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB
+        deadline = time.monotonic() + wait_s
+        while not _taken(path, descriptor, operation, error):
+            if time.monotonic() >= deadline:
+                raise busy(descriptor)
+            time.sleep(POLL_S)
         yield descriptor
     finally:
         os.close(descriptor)
 
 
-def _take(path: Path, descriptor: int, operation: int, busy: Callable[[int], RootBusy]) -> None:
+def _taken(path: Path, descriptor: int, operation: int, error: type[FitladderError]) -> bool:
     try:
-        fcntl.flock(descriptor, operation | fcntl.LOCK_NB)
-    except BlockingIOError as failure:
-        raise busy(descriptor) from failure
+        fcntl.flock(descriptor, operation)
+    except BlockingIOError:
+        return False
     except OSError as failure:
-        raise RootBusy(
+        raise error(
             f"{path}: no lock can be had",
             got=failure.strerror,
-            need="a file system with flock",
-            do="use a local disk for the artifact root",
+            need="a file system with locks",
+            do="use a local disk",
         ) from failure
+    return True
 
 
 def _name_of_holder(descriptor: int) -> str:

@@ -4,7 +4,6 @@ A phase holds the device's lock for itself (`hold_lock`); rehearsals share it, s
 keeps its memory: the second of a phase and a rehearsal is refused.
 """
 
-import fcntl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,5 +28,5 @@ def share_device(path: Path) -> Iterator[None]:
             do="wait until it has ended; an engine beside it would take its memory",
         )
 
-    with flocked(path, fcntl.LOCK_SH, busy):
+    with flocked(path, busy, shared=True):
         yield
