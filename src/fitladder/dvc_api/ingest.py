@@ -1,4 +1,4 @@
-"""How do bundles come from an external root into the checkout? Verified there, copied, verified here.
+"""Bundles brought from an external root into the checkout: verified there, copied, compared byte by byte.
 
 The copy is exchanged for the old one in one rename and is never half in; whatever step died, the next call
 goes on from the disk. The root is only read. It speaks to no DVC.
@@ -19,6 +19,7 @@ from fitladder.records.registry import Registry
 from fitladder.registry.binding import bind
 from fitladder.registry.data_paths import bundles_folder
 from fitladder.store.catalog_chain import load_chain
+from fitladder.store.check_copy import check_copy
 from fitladder.store.root import check_root
 from fitladder.store.verify_root import VerifiedRoot, verify_root
 
@@ -43,7 +44,8 @@ def ingest(
 
     Raises RootRefused on a root that is not this experiment's to read, the kinds of BundleError and
     BindingChanged where root or copy cannot be believed, LineageError where the copy here is no earlier state
-    of the root. Call it under the project's lock.
+    of the root. The root is verified once; every file of a copy is read back and compared with the verified
+    catalog. Call it under the project's lock.
     """
     experiment = registry.experiment(experiment_id)
     check_source(registry, experiment, root, environment)
@@ -51,12 +53,12 @@ def ingest(
     incoming, outgoing = (data_dir / name / experiment_id for name in (".incoming", ".outgoing"))
     _recover(target, incoming, outgoing)
     there = verify_root(root, experiment_id, bind(experiment))
-    if _holds(target, there, experiment):
-        return _done(verify_root(target, experiment_id, bind(experiment)), is_new=False)
+    if _holds(target, there):
+        return _done(there, target, is_new=False)
     _copy(there, incoming)
-    verify_root(incoming, experiment_id, bind(experiment))
+    check_copy(incoming, there.catalog)
     _exchange(target, incoming, outgoing)
-    return _done(verify_root(target, experiment_id, bind(experiment)), is_new=True)
+    return _done(there, target, is_new=True)
 
 
 def check_source(
@@ -73,9 +75,9 @@ def check_source(
         raise RootRefused(f"artifact root {root} is absent", need=f"the root of {experiment.experiment_id}")
 
 
-def _done(found: VerifiedRoot, *, is_new: bool) -> Ingested:
-    catalog = found.catalog
-    return Ingested(catalog.experiment_id, found.root, len(found.bundles), catalog.tree.sha256, is_new)
+def _done(there: VerifiedRoot, target: Path, *, is_new: bool) -> Ingested:
+    catalog = there.catalog
+    return Ingested(catalog.experiment_id, target, len(there.bundles), catalog.tree.sha256, is_new)
 
 
 def _recover(target: Path, incoming: Path, outgoing: Path) -> None:
@@ -89,24 +91,27 @@ def _recover(target: Path, incoming: Path, outgoing: Path) -> None:
         shutil.rmtree(incoming)
 
 
-def _holds(target: Path, there: VerifiedRoot, experiment: Experiment) -> bool:
+def _holds(target: Path, there: VerifiedRoot) -> bool:
     """Whether the copy here is the root's state; an earlier one is not, any other is refused."""
     if target.is_symlink() or (target.exists() and not target.is_dir()):
         raise LineageError(f"{target}", got="no folder of its own", need="a folder")
     if not target.is_dir() or not any(target.iterdir()):
         return False
-    here = verify_root(target, experiment.experiment_id)
-    if load_chain(target) == there.catalog:
+    here = load_chain(target)
+    if here == there.catalog:
+        check_copy(target, there.catalog)
         return True
+    complete = sum(one.state == "complete" for one in here.entries)
     states = [there.root / CATALOG, *(there.root / CHECKPOINTS).glob("*.json")]
     head = sha256_bytes(read_plain(target / CATALOG))
     if head not in {sha256_bytes(read_plain(path)) for path in states}:
         raise LineageError(
             f"{target} is no earlier state of {there.root}",
-            got=f"checkpoint {here.catalog.checkpoint}, {len(here.bundles)} bundles",
+            got=f"checkpoint {here.checkpoint}, {complete} bundles",
             need=f"one of the {there.catalog.checkpoint + 1} checkpoints of the root",
             do="nothing that was carried may disappear; find out which of the two is right",
         )
+    check_copy(target, here)  # a checkpoint of the verified root, so that its digests are verified ones
     return False
 
 
