@@ -1,7 +1,8 @@
 """A launch: validate, show the plan, suspend until somebody answers, dispatch one phase.
 
 A suspended run has no process; it restarts from the top when it is resumed. So every step before the question
-finds what it did, and nothing that was true before the answer is trusted after it.
+finds what it did, and nothing that was true before the answer is trusted after it: the steps before it share
+one pass over the root, those after it another.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -14,6 +15,7 @@ from prefect.states import Completed, Failed
 
 from fitladder.approval.check import owner_to_ask
 from fitladder.approval.form import decision_form, handoff_form
+from fitladder.evidence.load import evidence_once
 from fitladder.records.approval import Ask
 from fitladder.records.bundle_key import BundleKey
 from fitladder.records.experiment import Phase
@@ -63,6 +65,7 @@ def launch(  # noqa: PLR0917 - a deployment's parameters are given by name
     """
     workspace = workspace_here()
     key = BundleKey(experiment_id=experiment, thinking_budget_tokens=budget, phase=phase)
+    evidence = evidence_once(workspace, experiment)
     ask = open_ask(
         workspace,
         key,
@@ -72,9 +75,10 @@ def launch(  # noqa: PLR0917 - a deployment's parameters are given by name
         resume=resume,
         again=again,
         binding_sha256=binding_sha256,
+        load=evidence,
     )
     pool = phase_pool()
-    show_plan(workspace, ask, pool)
+    show_plan(workspace, ask, pool, evidence)
     if owner := owner_to_ask(load_registry(workspace.params), pool, requester):
         request_handoff(ask, pool, owner, starts_lineage)
     filled = suspend_flow_run(
@@ -82,9 +86,10 @@ def launch(  # noqa: PLR0917 - a deployment's parameters are given by name
         key=f"review-{ask.ask_id}",
         timeout=_seconds_left(ask),
     )
-    entry = record_decision(workspace, ask, filled.model_dump())
+    evidence = evidence_once(workspace, experiment)
+    entry = record_decision(workspace, ask, filled.model_dump(), evidence)
     if entry.kind == "go":
-        return Completed(message=dispatch(workspace, ask, pool, starts_lineage))
+        return Completed(message=dispatch(workspace, ask, pool, starts_lineage, evidence))
     message = entry.statement.get("reason") or entry.statement.get("notes") or entry.kind
     if entry.kind == "refused":
         return Failed(name="Refused", message=f"GoRefused: {message}")
@@ -103,5 +108,6 @@ def handoff(
         key=f"handoff-{statement.ask_id}",
         timeout=_seconds_left(statement),
     )
-    record_handoff(workspace, statement, work_pool, filled.model_dump())
-    return Completed(message=dispatch(workspace, statement, work_pool, starts_lineage))
+    evidence = evidence_once(workspace, statement.experiment_id)
+    record_handoff(workspace, statement, work_pool, filled.model_dump(), evidence)
+    return Completed(message=dispatch(workspace, statement, work_pool, starts_lineage, evidence))

@@ -1,15 +1,16 @@
 """Prefect tasks of a launch: open the ask, show the plan, record the answer, dispatch, hand over."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from prefect import get_run_logger, task
 from prefect.artifacts import create_markdown_artifact, create_table_artifact
-from prefect.cache_policies import NO_CACHE
+from prefect.cache_policies import NO_CACHE, RUN_ID, TASK_SOURCE
 from prefect.client.orchestration import get_client
 from prefect.deployments import run_deployment
 
+from fitladder.evidence.load import Evidence
 from fitladder.phase import ask as asking
 from fitladder.phase.dispatch import check_ready
 from fitladder.phase.plan import plan_phase, render_plan
@@ -49,6 +50,7 @@ def open_ask(
     resume: bool,
     again: bool,
     binding_sha256: str | None,
+    load: Callable[[], Evidence],
 ) -> Ask:
     """Idempotent by `ask_id`, so a flow that restarts from the top asks nothing twice."""
     check_one_host(api_from_environment(workspace.environment), key.experiment_id, workspace.queue)
@@ -62,6 +64,7 @@ def open_ask(
         resume=resume,
         again=again,
         binding_sha256=binding_sha256,
+        load=load,
     )
 
 
@@ -72,25 +75,29 @@ def phase_pool() -> str:
         return str(client.read_deployment_by_name(PHASE).work_pool_name)
 
 
-@task(persist_result=True)
-def show_plan(workspace: Workspace, ask: Ask, work_pool: str) -> None:
-    """The plan as a card that fits one screen, its numbers as a table."""
-    plan = plan_phase(workspace, ask, work_pool)
+@task(persist_result=True, cache_policy=RUN_ID + TASK_SOURCE)
+def show_plan(workspace: Workspace, ask: Ask, work_pool: str, load: Callable[[], Evidence]) -> None:
+    """The plan as a card that fits one screen, its numbers as a table; once a launch, not at its resume."""
+    plan = plan_phase(workspace, ask, work_pool, load=load)
     name = f"{ask.phase}-{ask.thinking_budget_tokens}-{ask.ask_id[:8]}"
     create_markdown_artifact(render_plan(plan), key=f"plan-{name}", description=str(ask.key))
     create_table_artifact(plan.table(), key=f"numbers-{name}", description=str(ask.key))
 
 
 @task(cache_policy=NO_CACHE)
-def record_decision(workspace: Workspace, ask: Ask, filled: Mapping[str, Any]) -> Entry:
-    """Recheck everything from disk and append the answer."""
-    return asking.decide(workspace, ask, filled, _now())
+def record_decision(
+    workspace: Workspace, ask: Ask, filled: Mapping[str, Any], load: Callable[[], Evidence]
+) -> Entry:
+    """Check everything again and append the answer."""
+    return asking.decide(workspace, ask, filled, _now(), load=load)
 
 
 @task(cache_policy=NO_CACHE)
-def record_handoff(workspace: Workspace, ask: Ask, work_pool: str, filled: Mapping[str, Any]) -> Entry:
+def record_handoff(
+    workspace: Workspace, ask: Ask, work_pool: str, filled: Mapping[str, Any], load: Callable[[], Evidence]
+) -> Entry:
     """Append the owner's hand-off."""
-    return asking.record_handoff(workspace, ask, work_pool, filled, _now())
+    return asking.record_handoff(workspace, ask, work_pool, filled, _now(), load=load)
 
 
 @task(cache_policy=NO_CACHE)
@@ -112,9 +119,11 @@ def request_handoff(ask: Ask, work_pool: str, owner: str, starts_lineage: bool) 
 
 
 @task(cache_policy=NO_CACHE)
-def dispatch(workspace: Workspace, ask: Ask, work_pool: str, starts_lineage: bool) -> str:
+def dispatch(
+    workspace: Workspace, ask: Ask, work_pool: str, starts_lineage: bool, load: Callable[[], Evidence]
+) -> str:
     """Send the phase to its pool once GO and hand-off both stand. Same ask, same run: never two."""
-    ready = check_ready(workspace, ask, work_pool, _now())
+    ready = check_ready(workspace, ask, work_pool, _now(), load=load)
     if ready.waits_for is not None:
         get_run_logger().info("not dispatched: %s", ready.waits_for)
         return ready.waits_for

@@ -1,10 +1,12 @@
-"""Who is asked, what did they answer, and does the answer still hold once everything is read again?
+"""Asks for a GO and their answers, recorded in the approval chain.
 
 Opens an ask, turns a filled-in form into one recorded decision, closes asks that nobody answered. Each step
-is safe to repeat: a flow that restarts from the top finds its entry and changes nothing.
+is safe to repeat: a flow that restarts from the top finds its entry and changes nothing. The root is verified
+when a GO is asked for and when it is answered; `load` (see `evidence_once`) lets the steps of one process
+share that pass.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -14,7 +16,7 @@ from fitladder.approval.form import go_of, handoff_of
 from fitladder.approval.uses import load_uses, uses_path
 from fitladder.engine.parent.llm_arguments import llm_arguments
 from fitladder.errors import BindingChanged, FitladderError, GoRefused
-from fitladder.evidence.load import Evidence, load_evidence
+from fitladder.evidence.load import Evidence, evidence_once
 from fitladder.records.approval import Ask, Closing, Go, Handoff
 from fitladder.records.approval_entry import Draft, Entry, Kind
 from fitladder.records.bundle_key import BundleKey
@@ -27,7 +29,7 @@ ANSWERS: frozenset[Kind] = frozenset({"go", "no_go", "refused", "timed_out", "ex
 
 
 def situation(workspace: Workspace, evidence: Evidence, key: BundleKey, now: datetime) -> Situation:
-    """What an approval is checked against, from what the disk says now."""
+    """What an approval for `key` is checked against: `evidence`, the clock, this host's queue."""
     return Situation(
         key=key,
         binding_sha256=evidence.binding.binding_sha256,
@@ -76,19 +78,23 @@ def open_ask(
     resume: bool = False,
     again: bool = False,
     binding_sha256: str | None = None,
+    load: Callable[[], Evidence] | None = None,
 ) -> Ask:
     """Check that the ladder authorises this phase and its engine can be asked for, then record the ask.
 
+    `ask_id`: the launch, whose ask is found again by it. `wait_s`: how long an answer is waited for.
     `resume`: the phase was interrupted, and another attempt at it is asked for. `again`: an unused GO of it
     is known to lead nowhere any more, as its run is lost. `binding_sha256`: what the requester's own checkout
-    binds. Raises what validation, root, catalog and ladder raise, BindingChanged where the requester's
-    checkout is another than this one, and GoRefused where an unused GO stands; nothing is recorded then.
+    binds. `load`: evidence of this process step, left out it is loaded.
+
+    Raises what validation, root, catalog and ladder raise, BindingChanged where the requester's checkout is
+    another than this one, and GoRefused where an unused GO stands; nothing is recorded then.
     """
     path = chain_path(workspace.approvals, key.experiment_id)
     for entry in load_chain(path, key.experiment_id):
         if entry.kind == "asked" and entry.statement["ask_id"] == ask_id:
             return _ask(entry)
-    evidence = load_evidence(workspace, key.experiment_id)
+    evidence = (load or evidence_once(workspace, key.experiment_id))()
     _check_same_checkout(evidence, binding_sha256)
     evidence.check_open(key, resume=resume)
     rung = evidence.experiment.rung(key.thinking_budget_tokens)
@@ -166,13 +172,22 @@ def _ask(entry: Entry) -> Ask:
 
 
 def _closing(ask: Ask, reason: str) -> Closing:
-    return Closing(
-        **ask.model_dump(mode="json", exclude={"requester", "asked", "deadline"}), reason=reason[:2000]
-    )
+    about = {name: getattr(ask, name) for name in Closing.model_fields if name != "reason"}
+    return Closing(**about, reason=reason[:2000])
 
 
-def decide(workspace: Workspace, ask: Ask, filled: Mapping[str, Any], now: datetime) -> Entry:
+def decide(
+    workspace: Workspace,
+    ask: Ask,
+    filled: Mapping[str, Any],
+    now: datetime,
+    *,
+    load: Callable[[], Evidence] | None = None,
+) -> Entry:
     """Record what a filled-in form says about its ask, after reading everything from disk again.
+
+    `filled`: the form's fields as they came. `load`: evidence of this process step, called for a GO in its
+    window only; left out it is loaded.
 
     The entry's kind tells: go, no_go, expired (its window is over) or refused (with the reason). An ask that
     has its answer keeps it, whatever a second form says.
@@ -188,7 +203,7 @@ def decide(workspace: Workspace, ask: Ask, filled: Mapping[str, Any], now: datet
                 return _draft("no_go", go, now, "self-asserted", signature)
             if now > parse_utc(go.expires):
                 return _draft("expired", _closing(ask, f"the GO ended at {go.expires}"), now)
-            evidence = load_evidence(workspace, ask.experiment_id)
+            evidence = (load or evidence_once(workspace, ask.experiment_id))()
             evidence.check_open(ask.key, resume=ask.resumes_sha256 is not None)
             asked = next(
                 e.sequence for e in entries if e.kind == "asked" and e.statement["ask_id"] == ask.ask_id
@@ -208,22 +223,32 @@ def decide(workspace: Workspace, ask: Ask, filled: Mapping[str, Any], now: datet
 
 
 def record_handoff(
-    workspace: Workspace, ask: Ask, work_pool: str, filled: Mapping[str, Any], now: datetime
+    workspace: Workspace,
+    ask: Ask,
+    work_pool: str,
+    filled: Mapping[str, Any],
+    now: datetime,
+    *,
+    load: Callable[[], Evidence] | None = None,
 ) -> Entry:
-    """Record the GPU owner's hand-off for an ask. Raises GoRefused where it is declined or not good."""
+    """Record the GPU owner's hand-off for an ask. Raises GoRefused where it is declined or not good.
+
+    `load`: evidence of this process step, left out it is loaded.
+    """
     path = chain_path(workspace.approvals, ask.experiment_id)
 
-    def standing_handoff(entries: tuple[Entry, ...]) -> Entry | None:
+    def recorded_handoff(entries: tuple[Entry, ...]) -> Entry | None:
         return next((e for e in entries if e.kind == "handoff" and e.statement["ask_id"] == ask.ask_id), None)
 
     def choose(entries: tuple[Entry, ...]) -> Draft | None:
-        if standing_handoff(entries) is not None:
+        if recorded_handoff(entries) is not None:
             return None
         handoff, signature = handoff_of(ask, work_pool, filled)
-        here = situation(workspace, load_evidence(workspace, ask.experiment_id), ask.key, now)
+        evidence = (load or evidence_once(workspace, ask.experiment_id))()
+        here = situation(workspace, evidence, ask.key, now)
         return _draft("handoff", handoff, now, check_handoff(handoff, signature, work_pool, here), signature)
 
-    entry = standing_handoff(append(path, ask.experiment_id, choose))
+    entry = recorded_handoff(append(path, ask.experiment_id, choose))
     if entry is None:
         raise GoRefused(f"{path} did not keep the hand-off for {ask.ask_id}")
     return entry

@@ -1,8 +1,10 @@
-"""May this launch go to its pool now, and with which parameters? If not yet: who is still to speak?
+"""Dispatch of an answered ask to its work pool: the phase run's parameters, or what it still waits for.
 
-Everything is read from disk again. A GO without a needed hand-off waits; one that no longer holds is refused.
+Approvals are read again. A GO without a needed hand-off waits; one that no longer holds is refused. What is
+decided here is decided again under the root's lock, before the engine.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -11,7 +13,7 @@ from fitladder.approval.chain import chain_path, load_chain
 from fitladder.approval.check import check_handed_over, check_usable, owner_to_ask
 from fitladder.canonical import canonical_bytes
 from fitladder.errors import BindingChanged, GoRefused, LadderRefused
-from fitladder.evidence.load import load_evidence
+from fitladder.evidence.load import Evidence, evidence_once, load_evidence
 from fitladder.phase.ask import answer_to, situation
 from fitladder.records.approval import Ask, Go, Handoff
 from fitladder.workspace import Workspace
@@ -27,8 +29,19 @@ class Ready:
     waits_for: str | None
 
 
-def check_ready(workspace: Workspace, ask: Ask, work_pool: str, now: datetime) -> Ready:
-    """Raises GoRefused where the answer was no GO, or the GO or hand-off no longer holds."""
+def check_ready(
+    workspace: Workspace,
+    ask: Ask,
+    work_pool: str,
+    now: datetime,
+    *,
+    load: Callable[[], Evidence] | None = None,
+) -> Ready:
+    """Whether the ask's phase may go to `work_pool` now.
+
+    `load`: evidence of this process step, as the answer was checked against; left out it is loaded. Raises
+    GoRefused where the answer was no GO, or the GO or hand-off no longer holds.
+    """
     entries = load_chain(chain_path(workspace.approvals, ask.experiment_id), ask.experiment_id)
     answer = answer_to(entries, ask.ask_id)
     if answer is None:
@@ -36,7 +49,8 @@ def check_ready(workspace: Workspace, ask: Ask, work_pool: str, now: datetime) -
     go = answer.parsed()
     if not isinstance(go, Go) or answer.kind != "go":
         raise GoRefused(f"{ask.key} was not allowed", got=answer.kind, need="go")
-    here = situation(workspace, load_evidence(workspace, ask.experiment_id), ask.key, now)
+    evidence = (load or evidence_once(workspace, ask.experiment_id))()
+    here = situation(workspace, evidence, ask.key, now)
     check_usable(go, answer.signature, here)
     owner = owner_to_ask(here.registry, work_pool, go.requester)
     spoken = [one for entry in entries if isinstance(one := entry.parsed(), Handoff)]

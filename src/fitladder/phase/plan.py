@@ -1,15 +1,16 @@
-"""What exactly is the reviewer asked to allow? What runs, on what, does it fit, how long, and what not.
+"""Plan of one ask for its reviewer: what runs, on what, whether it fits, for how long, what is not allowed.
 
 The live gates decide again, whatever is planned here.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from fitladder.approval.chain import chain_path, load_chain
 from fitladder.approval.check import owner_to_ask
 from fitladder.capacity.capture_coverage import render_widths, uncovered_widths
-from fitladder.evidence.load import Evidence, load_evidence
+from fitladder.evidence.load import Evidence, evidence_once
 from fitladder.phase.expectation import Geometry, expected_geometry, expected_speed, fit_line
 from fitladder.records.approval import CHECKLIST, Ask, Go
 from fitladder.records.experiment import Experiment
@@ -111,9 +112,14 @@ def _changed(workspace: Workspace, ask: Ask) -> str:
     )
 
 
-def plan_phase(workspace: Workspace, ask: Ask, work_pool: str) -> PhasePlan:
-    """Read what is needed for the plan of one ask."""
-    evidence = load_evidence(workspace, ask.experiment_id)
+def plan_phase(
+    workspace: Workspace, ask: Ask, work_pool: str, *, load: Callable[[], Evidence] | None = None
+) -> PhasePlan:
+    """The plan of one ask on `work_pool`.
+
+    `load`: evidence of this process step, as the ask was checked against; left out it is loaded.
+    """
+    evidence = (load or evidence_once(workspace, ask.experiment_id))()
     return PhasePlan(
         ask=ask,
         evidence=evidence,

@@ -1,8 +1,9 @@
-"""Which experiments are registered, and do they leave each other alone?
+"""params.yaml parsed into the registry of experiments, which must leave each other alone.
 
-Parses params.yaml once, at the boundary; everything behind it sees frozen models. Reads no other file.
+Everything behind it sees frozen models. Reads no other file.
 """
 
+from functools import lru_cache
 from pathlib import Path
 
 from fitladder.canonical import parse_model
@@ -26,14 +27,17 @@ def check_rung(experiment: Experiment, budget_tokens: int) -> None:
 
 
 def load_registry(path: Path) -> Registry:
-    """Read and check params.yaml. Raises RegistrationError with the line or the field."""
+    """Read and check params.yaml. Raises RegistrationError with the line or the field.
+
+    The bytes are read at every call; a process parses the same bytes once.
+    """
     try:
         text = path.read_bytes().decode()  # as it stands: text mode would turn a lone CR into LF
     except (OSError, UnicodeDecodeError) as error:
         raise RegistrationError(
             f"{path} cannot be read", got=error, do="run from the repository or name it with --params"
         ) from error
-    return parse_registry(text)
+    return _parsed(text)
 
 
 def parse_registry(text: str) -> Registry:
@@ -58,6 +62,9 @@ def parse_registry(text: str) -> Registry:
     registry = parse_model(Registry, document, where="params.yaml", error=RegistrationError)
     _check_disjoint(registry)
     return registry
+
+
+_parsed = lru_cache(maxsize=1)(parse_registry)
 
 
 def is_inside(path: str, other: str) -> bool:

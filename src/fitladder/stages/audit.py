@@ -1,4 +1,4 @@
-"""audit@X: how did every sample of every complete bundle end? One content-blind audit a phase, and figures.
+"""Stage audit@X: one content-blind termination audit a complete bundle, and figures of them.
 
 Reads bundles of one experiment and nothing of another. `code.json` names the decision code that it ran
 under; what comes after depends on the audits alone.

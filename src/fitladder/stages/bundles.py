@@ -1,4 +1,4 @@
-"""bundles@X: are the bundles that lie here whole, this experiment's, and of today's binding? It verifies.
+"""Stage bundles@X: verify that the bundles here are whole, this experiment's, and of today's binding.
 
 DVC runs it on every `dvc repro`; nothing is generated, repaired or deleted by it. Where no phase has run yet
 the folder is empty, and may be only where dvc.lock records none.

@@ -1,4 +1,4 @@
-"""What do `dvc metrics show` and `dvc plots` read? The figures of audited phases, as JSON and CSV.
+"""Figures of audited phases as JSON and CSV, for `dvc metrics show` and `dvc plots`.
 
 Plain numbers for reading and comparing; no decision is made from them.
 """

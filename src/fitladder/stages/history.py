@@ -1,4 +1,4 @@
-"""history@X: what is on record of an experiment that ran before this house stood? Numbers and hashes.
+"""Stage history@X: recorded numbers and hashes of an experiment that ended before this repository.
 
 There is no row to audit again: the outputs say so, carry the recorded digests, and decide nothing.
 """

@@ -1,4 +1,4 @@
-"""prompts@X: what was the model told, word by word, and is that what the frozen manifest says?
+"""Stage prompts@X: the registered inputs rendered to prompts, each checked against the frozen manifest.
 
 Reads registered inputs by SHA-256, renders, and needs no tokenizer: ids were frozen with the manifest. The
 sealed half of the task set is not opened.

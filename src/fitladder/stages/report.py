@@ -1,4 +1,4 @@
-"""report@X: the page of one experiment and its Markdown twin, from what the stages before it made."""
+"""Stage report@X: the page of one experiment and its Markdown twin, from what the stages before it made."""
 
 from pathlib import Path
 

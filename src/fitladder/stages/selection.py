@@ -1,9 +1,10 @@
-"""selection@X: which rung did the ladder select, or explicitly none, or what is due next? Content-blind.
+"""Stage selection@X: the selected rung, or explicitly none, or what is due next. Content-blind.
 
 Every audit is recomputed from its bundle before it counts, and a decision is made under the very binding that
 the phases ran under. A decision that stands is never replaced.
 """
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from fitladder.registry.data_paths import audits_folder, sealed_paths, selection
 from fitladder.sandbox.audit_hook import content_blind, no_new_files
 from fitladder.store.verify_root import VerifiedRoot
 
-__all__ = ["check_whole_binding", "make_selection", "recomputed_history"]
+__all__ = ["check_whole_binding", "make_selection", "recompute_ladder"]
 
 
 def make_selection(registry: Registry, experiment_id: str, data_dir: Path) -> str:
@@ -37,11 +38,12 @@ def make_selection(registry: Registry, experiment_id: str, data_dir: Path) -> st
     experiment = registry.experiment(experiment_id)
     existing = load_selection(data_dir, experiment_id)
     with content_blind(sealed_paths(data_dir, experiment_id)):
-        recorded, recomputed = recomputed_history(data_dir, experiment)
+        ladder = recompute_ladder(data_dir, experiment)
+    recomputed = ladder.recomputed
     position = walk(experiment, recomputed)
     path = selection_path(data_dir, experiment_id)
     if position.state in ("selected", "exhausted"):
-        selection = finalise(experiment, recorded, recomputed, existing)
+        selection = finalise(experiment, ladder.recorded, recomputed, existing)
         write_output(path, canonical_bytes(selection))
         return f"{experiment_id}: {selection.reason}"
     if existing is not None:
@@ -55,21 +57,34 @@ def make_selection(registry: Registry, experiment_id: str, data_dir: Path) -> st
     return f"{experiment_id}: no selection yet: {position.reason}"
 
 
-def recomputed_history(
-    data_dir: Path, experiment: Experiment
-) -> tuple[tuple[PhaseOutcome, ...], tuple[PhaseOutcome, ...]]:
-    """(as recorded in the audit files, as recomputed from the verified bundles). Raises as the parts do."""
+@dataclass(frozen=True)
+class RecomputedLadder:
+    """Outcomes as the audit files record them and as the verified bundles give them; `found` may be None."""
+
+    found: VerifiedRoot | None
+    recorded: tuple[PhaseOutcome, ...]
+    recomputed: tuple[PhaseOutcome, ...]
+
+
+def recompute_ladder(data_dir: Path, experiment: Experiment) -> RecomputedLadder:
+    """Verify and audit the bundles of `data_dir`, and read the recorded audits of them, in one pass.
+
+    Raises the kinds of BundleError, BindingChanged where a phase ran under another binding, decision code
+    included, LineageError on a broken audit file or where audits and bundles are not of the same phases.
+    """
     found = load_bundles(data_dir, experiment)
     folder = audits_folder(data_dir, experiment.experiment_id) / "phases"
     recorded = [_recorded_audit(path) for path in sorted(folder.glob("*.json"))]
     if found is None:
         if recorded:
             raise LineageError(f"{folder} holds audits of bundles that are not here", got=len(recorded))
-        return (), ()
+        return RecomputedLadder(None, (), ())
     check_whole_binding(found, experiment)
     with no_new_files():
-        again = [audit_bundle(bundle, experiment) for bundle in found.bundles]
-        return outcomes(found, recorded, experiment), outcomes(found, again, experiment)
+        audits = [audit_bundle(bundle, experiment) for bundle in found.bundles]
+        return RecomputedLadder(
+            found, outcomes(found, recorded, experiment), outcomes(found, audits, experiment)
+        )
 
 
 def _recorded_audit(path: Path) -> TerminationAudit:
@@ -78,7 +93,10 @@ def _recorded_audit(path: Path) -> TerminationAudit:
 
 
 def check_whole_binding(found: VerifiedRoot, experiment: Experiment) -> None:
-    """Decisions need the whole binding of the phases, decision code too. Raises BindingChanged."""
+    """Refuse a decision under another binding than the phases ran under, decision code included.
+
+    Raises BindingChanged naming the first part that moved, old and new.
+    """
     now = bind(experiment)
     for one in begun(found):
         before = one.preflight.binding

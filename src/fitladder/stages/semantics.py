@@ -1,4 +1,4 @@
-"""semantics@X: what were the answers of a selected matrix worth? Without a selection none is read.
+"""Stage semantics@X: the semantic report on a selected matrix. Without a selection no answer is read.
 
 Passes one and two (receipts, audits of the whole ladder) are repeated here before a token is decoded; the
 sealed half of the task set is opened only after the choices are frozen.
@@ -12,7 +12,6 @@ from fitladder.canonical import canonical_bytes, canonical_sha256, parse_json, s
 from fitladder.domains.macros.files import TaskInputs, parse_hidden, parse_inputs
 from fitladder.domains.macros.tasks import HiddenTasks
 from fitladder.errors import LadderRefused
-from fitladder.evidence.checkout_bundles import load_bundles
 from fitladder.evidence.selection_file import NO_SELECTION, load_selection
 from fitladder.files.atomic import write_output
 from fitladder.ladder.select import finalise
@@ -25,11 +24,11 @@ from fitladder.registry.inputs import load_input
 from fitladder.semantics.analyse import IneligibleReport, SemanticReport, analyse
 from fitladder.semantics.parse import Limits
 from fitladder.semantics.selected_samples import AnswerRow, NothingSelected, SelectedSamples
-from fitladder.stages.selection import recomputed_history
+from fitladder.stages.selection import recompute_ladder
 from fitladder.store.verify_root import VerifiedRoot
 from fitladder.workspace import Workspace
 
-__all__ = ["make_semantics"]
+__all__ = ["ladder_history", "make_semantics"]
 
 COLUMNS = (
     "record_id",
@@ -80,7 +79,7 @@ def _analyse(
         tasks = parse_json(load_input(data_dir, experiment, "tasks"), where="tasks")
         return parse_hidden(load_input(data_dir, experiment, "hidden"), tasks["hidden_sha256"])
 
-    history = _history(experiment, selection, data_dir)
+    history = ladder_history(experiment, selection, data_dir)
     return analyse(
         history,
         experiment.semantics,
@@ -97,20 +96,23 @@ def _decoder(experiment: Experiment, data_dir: Path) -> Callable[[Sequence[int]]
     return load_tokenizer(folder / "tokenizer.json", experiment.model.tokenizer_sha256).decode
 
 
-def _history(
+def ladder_history(
     experiment: Experiment, selection: Selection, data_dir: Path
 ) -> SelectedSamples | NothingSelected:
-    recorded, recomputed = recomputed_history(data_dir, experiment)
-    finalise(experiment, recorded, recomputed, selection)
-    found = load_bundles(data_dir, experiment)
-    if found is None or selection.selected is None:
+    """Passes one and two again, in one pass over the bundles, and the answer ids of the selected rung.
+
+    Raises what `recompute_ladder` and `finalise` raise: `selection` must be what the bundles still give.
+    """
+    ladder = recompute_ladder(data_dir, experiment)
+    finalise(experiment, ladder.recorded, ladder.recomputed, selection)
+    if ladder.found is None or selection.selected is None:
         return NothingSelected("nothing was selected")
     return SelectedSamples(
         experiment_id=experiment.experiment_id,
         thinking_budget_tokens=selection.selected,
         samples_per_record=experiment.matrix_k,
-        evidence_sha256=canonical_sha256([one.model_dump(mode="json") for one in recomputed]),
-        rows=_answers(found, selection.selected),
+        evidence_sha256=canonical_sha256([one.model_dump(mode="json") for one in ladder.recomputed]),
+        rows=_answers(ladder.found, selection.selected),
     )
 
 

@@ -24,7 +24,7 @@ from fitladder.errors import FitladderError
 from fitladder.evidence.checkout_bundles import load_bundles
 from fitladder.records.approval import Ask
 from fitladder.records.approval_entry import Draft
-from fitladder.stages.selection import recomputed_history
+from fitladder.stages.selection import recompute_ladder
 
 ID = make.ID
 PROBE = f"data/bundles/{ID}/think_384/probe"
@@ -262,7 +262,7 @@ def test_a_bundle_put_elsewhere_is_refused(checkout: Path, how: str) -> None:
         else:
             shutil.copytree(source, target, copy_function=os.link)
         missed += _refused(f"{how} to {what}", lambda: load_bundles(checkout / "data", of), "think_")
-        missed += _refused(f"audit of {what}", lambda: recomputed_history(checkout / "data", of), "think_")
+        missed += _refused(f"audit of {what}", lambda: recompute_ladder(checkout / "data", of), "think_")
         if how == "move":
             target.rename(source)
         elif how == "link":

@@ -20,7 +20,7 @@ from fitladder.phase.ask import close_overdue, decide, open_ask, record_handoff
 from fitladder.phase.dispatch import check_ready, window_go
 from fitladder.phase.expectation import expected_geometry, expected_speed, fit_line
 from fitladder.phase.plan import plan_phase, render_plan
-from fitladder.phase.run import adopt
+from fitladder.phase.run import adopt_approvals
 from fitladder.phase.status import experiment_status
 from fitladder.records.binding import Binding
 from fitladder.records.experiment import Experiment
@@ -188,7 +188,7 @@ def test_another_host_adopts_the_chain_that_came_with_the_run(made: ScriptedChec
     host = make_scripted_checkout(tmp_path / "gpu-host")
     with pytest.raises(GoRefused, match="no such GO"):
         run_whole_phase(host.workspace(), PROBE, ready.parameters["go_sha256"])
-    adopt(host.workspace(), EXPERIMENT, ready.parameters["approvals"])
+    adopt_approvals(host.workspace(), EXPERIMENT, ready.parameters["approvals"])
     assert run_whole_phase(host.workspace(), PROBE, ready.parameters["go_sha256"]).rows == 4
 
 
