@@ -11,7 +11,7 @@ from fitladder.dvc_api.publish import Carried
 from fitladder.errors import FitladderError
 from fitladder.evidence.load import Evidence
 from fitladder.ladder.authorise import NextPhase
-from fitladder.phase.expectation import expected_geometry, fit_line
+from fitladder.phase.expectation import expected_pool, fit_line
 from fitladder.prefect_api.client import PrefectApi
 from fitladder.records.approval import Ask, Go
 from fitladder.records.audit import TerminationAudit
@@ -60,16 +60,16 @@ class Words:
         experiment = evidence.experiment
         self.step(f"[b]{experiment.experiment_id}[/]: params.yaml is valid; a rehearsal of the machinery")
         self.step(f"binding {evidence.binding.binding_sha256}")
-        geometry = expected_geometry(workspace, evidence)
-        if geometry is None:
+        expected = expected_pool(workspace, evidence)
+        if expected is None:
             return
-        self.step(f"plan: KV pool of {geometry.source}")
+        self.step(f"plan: KV pool of {expected.source}")
         widest = experiment.rungs[-1]
         over = OVERCOMMIT * widest.max_num_seqs
-        refused = fit_line(experiment, widest, geometry, over)
+        refused = fit_line(experiment, widest, expected.pool, over)
         self.step(f"plan at {widest.thinking_budget_tokens}: [red]refused[/]: {refused}")
         for rung in experiment.rungs:
-            line = fit_line(experiment, rung, geometry, rung.max_num_seqs)
+            line = fit_line(experiment, rung, expected.pool, rung.max_num_seqs)
             self.step(f"plan at {rung.thinking_budget_tokens}: [green]passes[/]: {line}")
 
     def due(self, due: NextPhase) -> None:

@@ -7,7 +7,7 @@ experiment that it follows, else from what is registered, else unknown: the live
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from fitladder.capacity.kv_blocks import NULL_BLOCKS, kv_tokens_for_blocks, rounded_tokens
+from fitladder.capacity.kv_blocks import kv_tokens_for_blocks, rounded_tokens
 from fitladder.capacity.kv_rule import KvPool, decide_kv_fit
 from fitladder.evidence.load import Evidence
 from fitladder.records.experiment import Experiment
@@ -17,19 +17,15 @@ from fitladder.records.settings import Rung
 from fitladder.registry.feasibility import CPU_BLOCK_TOKENS
 from fitladder.workspace import Workspace
 
-__all__ = ["Geometry", "expected_geometry", "expected_speed", "fit_line"]
+__all__ = ["ExpectedPool", "expected_pool", "expected_speed", "fit_line"]
 
 
 @dataclass(frozen=True)
-class Geometry:
-    """The KV pool that is expected, and where the figures are from. `num_blocks` may be unknown."""
+class ExpectedPool:
+    """The KV pool that is expected, and the record that its figures are from, in words."""
 
-    block_size_tokens: int
-    num_blocks: int | None
-    mamba_groups: int
-    kv_cache_size_tokens: int
+    pool: KvPool
     source: str
-    null_blocks: int = NULL_BLOCKS
 
 
 def _histories(workspace: Workspace, evidence: Evidence) -> Iterator[History]:
@@ -48,35 +44,35 @@ def _histories(workspace: Workspace, evidence: Evidence) -> Iterator[History]:
         name = other.predecessor
 
 
-def expected_geometry(workspace: Workspace, evidence: Evidence) -> Geometry | None:
+def expected_pool(workspace: Workspace, evidence: Evidence) -> ExpectedPool | None:
     """The best figures there are, None where nothing is known before the engine is built."""
     if evidence.begun:
         newest = evidence.begun[-1]
         facts = newest.engine
         if facts.block_size_tokens is not None:
-            return Geometry(
-                facts.block_size_tokens,
-                facts.num_blocks,
-                facts.mamba_groups,
-                facts.kv_cache_size_tokens,
+            pool = KvPool(
+                block_size_tokens=facts.block_size_tokens,
+                mamba_groups=facts.mamba_groups,
+                kv_cache_size_tokens=facts.kv_cache_size_tokens,
+                num_blocks=facts.num_blocks,
+                null_blocks=facts.null_blocks,
+            )
+            return ExpectedPool(
+                pool,
                 f"{facts.num_blocks} blocks of {facts.block_size_tokens} tokens, as {newest.key.phase}@"
                 f"{newest.key.thinking_budget_tokens} found it",
-                facts.null_blocks,
             )
     for history in _histories(workspace, evidence):
         capacity = history.phases[-1].capacity
-        return Geometry(
-            capacity.block_size_tokens,
-            None,
-            0,
-            capacity.kv_cache_size_tokens,
+        return ExpectedPool(
+            KvPool(capacity.block_size_tokens, 0, capacity.kv_cache_size_tokens, num_blocks=None),
             f"{capacity.kv_cache_size_tokens:,} tokens in blocks of {capacity.block_size_tokens}, "
             f"as {history.experiment_id} recorded it",
         )
     return _registered(evidence.experiment)
 
 
-def _registered(experiment: Experiment) -> Geometry | None:
+def _registered(experiment: Experiment) -> ExpectedPool | None:
     """A CPU pool is what its registration says; a GPU's is only known to its engine."""
     engine = experiment.engine
     if engine.backend != "vllm-cpu" or engine.num_gpu_blocks_override is None:
@@ -85,7 +81,7 @@ def _registered(experiment: Experiment) -> Geometry | None:
     blocks = engine.num_gpu_blocks_override
     each = rounded_tokens(engine.max_model_len_tokens, block) // block
     tokens = kv_tokens_for_blocks(blocks, each, engine.max_model_len_tokens)
-    return Geometry(block, blocks, 0, tokens, f"{blocks} blocks of {block} tokens, as registered")
+    return ExpectedPool(KvPool(block, 0, tokens, blocks), f"{blocks} blocks of {block} tokens, as registered")
 
 
 def expected_speed(workspace: Workspace, evidence: Evidence, budget_tokens: int) -> float | None:
@@ -102,18 +98,11 @@ def expected_speed(workspace: Workspace, evidence: Evidence, budget_tokens: int)
     return None
 
 
-def fit_line(experiment: Experiment, rung: Rung, geometry: Geometry, sequences: int) -> str:
+def fit_line(experiment: Experiment, rung: Rung, pool: KvPool, sequences: int) -> str:
     """Whether the live gate would let `sequences` run at once on this pool, and how many fit at most.
 
     The gate's own rule, on the registered longest prompt; under spaced admission one longest must fit.
     """
-    pool = KvPool(
-        geometry.block_size_tokens,
-        geometry.mamba_groups,
-        geometry.kv_cache_size_tokens,
-        geometry.num_blocks,
-        geometry.null_blocks,
-    )
     spaced = experiment.engine.admission == "spaced"
     fit = decide_kv_fit(
         pool,

@@ -11,7 +11,7 @@ from fitladder.approval.chain import chain_path, load_chain
 from fitladder.approval.check import owner_to_ask
 from fitladder.capacity.capture_coverage import render_widths, uncovered_widths
 from fitladder.evidence.load import Evidence, evidence_once
-from fitladder.phase.expectation import Geometry, expected_geometry, expected_speed, fit_line
+from fitladder.phase.expectation import ExpectedPool, expected_pool, expected_speed, fit_line
 from fitladder.records.approval import CHECKLIST, Ask, Go
 from fitladder.records.experiment import Experiment
 from fitladder.records.settings import Rung
@@ -27,7 +27,7 @@ class PhasePlan:
     ask: Ask
     evidence: Evidence
     work_pool: str
-    geometry: Geometry | None
+    expected: ExpectedPool | None
     speed_tokens_per_s: float | None
     owner: str | None
     changed: str
@@ -55,10 +55,10 @@ class PhasePlan:
             ("thinking budget, tokens", rung.thinking_budget_tokens),
             ("max_num_seqs", rung.max_num_seqs),
             ("longest sequence, tokens", experiment.longest_sequence_tokens(rung)),
-            ("KV pool", self.geometry.source if self.geometry else "not known before the engine is built"),
+            ("KV pool", self.expected.source if self.expected else "not known before the engine is built"),
             (
                 "KV fit",
-                fit_line(experiment, rung, self.geometry, self.active) if self.geometry else "unknown",
+                fit_line(experiment, rung, self.expected.pool, self.active) if self.expected else "unknown",
             ),
             ("capture list", _capture(experiment, rung)),
             ("expected duration", self.duration),
@@ -124,7 +124,7 @@ def plan_phase(
         ask=ask,
         evidence=evidence,
         work_pool=work_pool,
-        geometry=expected_geometry(workspace, evidence),
+        expected=expected_pool(workspace, evidence),
         speed_tokens_per_s=expected_speed(workspace, evidence, ask.thinking_budget_tokens),
         owner=owner_to_ask(evidence.registry, work_pool, ask.requester),
         changed=_changed(workspace, ask),

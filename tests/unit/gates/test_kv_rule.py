@@ -9,7 +9,7 @@ from fitladder.capacity.kv_blocks import kv_tokens_for_blocks
 from fitladder.capacity.kv_rule import KvFit, KvPool, KvRule, decide_kv_fit
 from fitladder.errors import GateRefused, RegistrationError
 from fitladder.gates.kv_fit import check_kv_fit
-from fitladder.phase.expectation import Geometry, fit_line
+from fitladder.phase.expectation import fit_line
 from fitladder.records.engine_facts import EngineFacts
 from fitladder.records.experiment import Experiment
 from fitladder.records.registry import Registry
@@ -112,7 +112,7 @@ def _callers(registry: Registry, experiment: Experiment, blocks: int, width: int
         gate = True
     except GateRefused:
         gate = False
-    line = fit_line(experiment, rung, Geometry(block, blocks, 0, tokens, ""), width)
+    line = fit_line(experiment, rung, KvPool(block, 0, tokens, blocks), width)
     try:
         check_feasible(registry, experiment, {LONG}, block)
         sound = True
@@ -150,18 +150,18 @@ def test_the_plan_card_of_a_spaced_rung_says_what_the_gate_checks(
 ) -> None:
     experiment = changed(registry.experiment(EXACT), engine__admission="spaced", kv_rule="both")
     rung = experiment.rungs[0]
-    line = fit_line(experiment, rung, Geometry(528, 1_947, 3, 996_864, ""), 48)
+    line = fit_line(experiment, rung, KvPool(528, 3, 996_864, 1_947), 48)
     assert line.startswith("48 sequences fit under spaced admission, which needs room for one longest: ")
     assert line.endswith("19 would fit at their longest")
-    small = fit_line(experiment, rung, Geometry(528, 50, 3, 25_600, ""), 48)
+    small = fit_line(experiment, rung, KvPool(528, 3, 25_600, 50), 48)
     assert small == "one longest sequence needs 2.0x the pool; 0 fit"
 
 
 def test_the_plan_card_under_the_block_rule(registry: Registry, changed: Callable[..., Experiment]) -> None:
     experiment = changed(registry.experiment(EXACT), kv_rule="block")
     rung = experiment.rungs[0]
-    known = fit_line(experiment, rung, Geometry(528, 1_947, 3, 996_864, ""), 19)
+    known = fit_line(experiment, rung, KvPool(528, 3, 996_864, 1_947), 19)
     assert "(margin 23,760, a record), 1,900 of 1,946 blocks (margin 46); 19 would fit" in known
-    unknown = fit_line(experiment, rung, Geometry(528, None, 0, 997_888, ""), 19)
+    unknown = fit_line(experiment, rung, KvPool(528, 0, 997_888, None), 19)
     assert unknown.startswith("19 sequences, decided by blocks: ")
     assert unknown.endswith("blocks are told by the live gate")

@@ -18,7 +18,7 @@ from fitladder.evidence.load import Evidence, load_evidence
 from fitladder.phase import run
 from fitladder.phase.ask import close_overdue, decide, open_ask, record_handoff
 from fitladder.phase.dispatch import check_ready, window_go
-from fitladder.phase.expectation import expected_geometry, expected_speed, fit_line
+from fitladder.phase.expectation import expected_pool, expected_speed, fit_line
 from fitladder.phase.plan import plan_phase, render_plan
 from fitladder.phase.run import adopt_approvals
 from fitladder.phase.status import experiment_status
@@ -224,10 +224,10 @@ def test_the_plan_says_what_a_reviewer_has_to_know(made: ScriptedCheckout) -> No
 
 def test_an_overcommitted_width_is_said_in_one_line(made: ScriptedCheckout) -> None:
     evidence = load_evidence(made.workspace(), EXPERIMENT)
-    geometry = expected_geometry(made.workspace(), evidence)
-    assert geometry is not None
+    expected = expected_pool(made.workspace(), evidence)
+    assert expected is not None
     rung = evidence.experiment.rungs[0]
-    assert fit_line(evidence.experiment, rung, geometry, 12) == "12 sequences need 2.0x the pool; 6 fit"
+    assert fit_line(evidence.experiment, rung, expected.pool, 12) == "12 sequences need 2.0x the pool; 6 fit"
 
 
 def test_the_forms_schema_carries_the_ask_and_holds_the_hash_as_a_pattern(made: ScriptedCheckout) -> None:
@@ -249,11 +249,11 @@ def test_a_follow_up_on_a_gpu_is_planned_with_what_its_predecessor_recorded(tmp_
         update={"experiment_id": "some_follow_up", "predecessor": before.experiment_id, "kv_rule": "both"}
     )
     evidence = Evidence(registry, experiment, bind(before), tmp_path / "next", (), (), (), ())
-    geometry = expected_geometry(here, evidence)
-    assert geometry is not None
-    assert (geometry.block_size_tokens, geometry.kv_cache_size_tokens) == (528, 997888)
-    assert before.experiment_id in geometry.source
-    line = fit_line(experiment, experiment.rungs[0], geometry, 19)
+    expected = expected_pool(here, evidence)
+    assert expected is not None
+    assert (expected.pool.block_size_tokens, expected.pool.kv_cache_size_tokens) == (528, 997888)
+    assert before.experiment_id in expected.source
+    line = fit_line(experiment, experiment.rungs[0], expected.pool, 19)
     # Planned with the registered longest prompt of both arms: ceil(50,726 / 528) = 97 blocks a sequence.
     assert line.startswith("19 sequences fit: 973,104 of 997,888 tokens (margin 24,784)")
     assert "told by the live gate" in line
@@ -261,7 +261,7 @@ def test_a_follow_up_on_a_gpu_is_planned_with_what_its_predecessor_recorded(tmp_
     assert speed is not None
     assert round(speed, 3) == 491.396
     stranger = dataclasses.replace(evidence, experiment=experiment.model_copy(update={"predecessor": None}))
-    assert expected_geometry(here, stranger) is None
+    assert expected_pool(here, stranger) is None
     assert expected_speed(here, stranger, 49152) is None
 
 
