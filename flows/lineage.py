@@ -1,4 +1,4 @@
-"""Lineage: bundles from the external root into DVC, pushed, audited anew, reported.
+"""Lineage: bundles from the external root into DVC, audited, reported, pushed.
 
 Nothing is committed to Git here; the last card says what to type. Run again, it goes on where it stopped.
 """

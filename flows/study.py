@@ -1,4 +1,4 @@
-"""A study on the machine that has the device: what do width, graphs, pool and admission cost?
+"""A study on the machine that has the device: the cost of width, graphs, pool and admission.
 
 No GO is asked for: a study samples from weightless or registered models, and no experiment counts its rows.
 It holds the device's slot, so that no phase shares the device with it. Run again, it goes on.

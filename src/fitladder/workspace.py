@@ -1,6 +1,6 @@
-"""Where does everything stand for one checkout: registry, inputs, approvals, model, engine command?
+"""Paths of one checkout and its environment: registry, data, approvals, models, engine command, device.
 
-Paths and the environment that names roots; handed in at the edge, so that nothing below reads a global.
+Passed in at the edge, so that nothing below reads a global.
 """
 
 import os
@@ -30,7 +30,7 @@ def slot_of(queue: str, device: str) -> str:
 
 @dataclass(frozen=True)
 class Workspace:
-    """One checkout on one machine. `environment` is this process's, as it was when the house was entered."""
+    """One checkout on one machine. `environment`: this process's, as it was when the workspace was made."""
 
     folder: Path
     environment: Mapping[str, str] = field(repr=False)
@@ -91,11 +91,11 @@ class Workspace:
         return engine_command(Path(python))
 
     def engine_override(self) -> dict[str, str]:
-        """The command in place of the real engine, for the record; it would not say so itself."""
+        """The command in place of the real engine, for the record; the engine itself would not say so."""
         command = self.environment.get(ENGINE_COMMAND)
         return {ENGINE_COMMAND: command} if command else {}
 
 
 def workspace_here(folder: Path | None = None) -> Workspace:
-    """The house of the current checkout."""
+    """The workspace of `folder`, or of the current directory, with this process's environment."""
     return Workspace((folder or Path.cwd()).absolute(), dict(os.environ))

@@ -1,4 +1,4 @@
-"""What was asked, allowed, refused and handed over, in order, so that nobody can edit it unseen?
+"""The approval chain: asks, answers and hand-offs in order, each line bound to the one before.
 
 `data/approvals/<experiment>.jsonl`: one canonical line an entry, each naming the SHA-256 of the line before.
 Reading is strict and whole: one bad byte and every later step refuses. Nothing is ever rewritten.
@@ -86,7 +86,7 @@ def adopt_chain(path: Path, experiment_id: str, received: bytes) -> tuple[Entry,
                 f"{path}: two approval chains of {experiment_id} fork at line {at}",
                 got=theirs[at - 1].sha256,
                 need=mine[at - 1].sha256,
-                do="find out which host wrote approvals beside the launch host",
+                do="find out which host wrote approvals apart from the launch host",
             )
         append_bytes(descriptor, path, received[len(own) :], GoRefused)
         return theirs

@@ -1,7 +1,7 @@
-"""May this GO be used, here and now, for this phase?
+"""Rules by which a GO, and a hand-off, may be used here and now for one phase.
 
 Every rule says what it got and what it needs. The clock, the used GOs, the binding and the registry are
-handed in; nothing is looked up, so that the launch and the GPU host ask exactly the same question.
+handed in; nothing is looked up, so that the launch and the GPU host apply exactly the same rules.
 """
 
 import unicodedata
@@ -51,7 +51,10 @@ def _refuse(go: Go | Handoff, what: str, got: object, need: object, do: str | No
 
 @dataclass(frozen=True)
 class Situation:
-    """What is true here and now, all of it handed in by whoever read the disk and the clock."""
+    """What a GO or a hand-off is checked against, as the caller read it from disk and clock.
+
+    `key`: the phase that would run.
+    """
 
     key: BundleKey
     binding_sha256: str
@@ -118,7 +121,11 @@ def _check_spoken(
 
 
 def check_statement(go: Go, signature: str | None, here: Situation) -> Identity:
-    """Everything about a GO but its use: phase, binding, window, checklist, who spoke. Raises GoRefused."""
+    """Check everything about a GO but its use: phase, binding, window, checklist, reviewer, signature.
+
+    `signature`: detached, or None where none came with it. Returns how the reviewer's name is proven. Raises
+    GoRefused with what it got and what it needs.
+    """
     if go.verdict != "GO":
         _refuse(go, "allows nothing", go.verdict, "GO")
     _check_about(go, here)
@@ -147,7 +154,10 @@ def check_usable(go: Go, signature: str | None, here: Situation) -> Identity:
 
 
 def check_handoff(handoff: Handoff, signature: str | None, work_pool: str, here: Situation) -> Identity:
-    """The owner of the pool, and nobody else, lent it for this phase and this moment. Raises GoRefused."""
+    """Check that the owner of `work_pool`, and nobody else, lent it for this phase and this moment.
+
+    Raises GoRefused.
+    """
     owner = here.registry.gpu_owners.get(work_pool)
     _check_about(handoff, here)
     if handoff.work_pool != work_pool:
@@ -165,7 +175,7 @@ def owner_to_ask(registry: Registry, work_pool: str, requester: str) -> str | No
 
 
 def check_handed_over(entries: Iterable[Entry], go: Go, work_pool: str, here: Situation) -> None:
-    """Where a hand-off is needed, one for this very ask stands in the chain and is good. Raises GoRefused."""
+    """Check that the hand-off which `work_pool` needs is in the chain for this very ask. Raises GoRefused."""
     owner = owner_to_ask(here.registry, work_pool, go.requester)
     if owner is None:
         return

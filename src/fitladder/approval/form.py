@@ -1,4 +1,4 @@
-"""What does a reviewer, or a GPU owner, fill in? Typed forms, and the statements that they become.
+"""Typed forms of a reviewer and of a GPU owner, and the statements that they become.
 
 The form's schema is all that a server checks; whatever it lets through is checked again as a statement.
 The digest to paste is a pattern without a default, so that no untouched field can stand for having read it.
@@ -23,7 +23,7 @@ NAME = r"^\s*\S(.*\S)?\s*$"
 
 
 class Decision(Frozen):
-    """A filled-in review form as plain fields; the checklist stands beside the rest, one box an item."""
+    """A filled-in review form as plain fields; the checklist apart, one box an item."""
 
     verdict: Verdict
     reviewer: str

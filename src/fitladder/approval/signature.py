@@ -1,4 +1,4 @@
-"""Did this reviewer really say this? Detached OpenSSH signatures over canonical statements.
+"""Detached OpenSSH signatures of reviewers over canonical statements, checked against registered keys.
 
 A thin edge around `ssh-keygen -Y`; the allowed-signers file is made from the registry each time, in a
 private folder, so that no file on this machine can add a signer.

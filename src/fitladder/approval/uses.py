@@ -1,8 +1,8 @@
-"""Which GOs were used on this machine, and in which root? Kept outside the root, whose loss frees none.
+"""Record of the GOs used on this machine and of their roots. Kept outside the root, whose loss frees none.
 
 `data/approvals/<experiment>.uses.jsonl`, chained as the approvals are. A preflight is the use; one line is
 written just before it, so that a crash between the two costs a GO and never gives one twice, and one just
-after it, so that an older copy of the root, from before the phase, is no way to begin it anew.
+after it, so that an older copy of the root, from before the phase, is no way to begin it a second time.
 """
 
 from collections.abc import Collection, Mapping

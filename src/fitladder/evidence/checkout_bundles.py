@@ -1,4 +1,4 @@
-"""The bundles that lie here, believed only when every byte answers to its receipt and to today's binding.
+"""Verified bundles of a checkout: every byte checked against its receipt and against today's binding.
 
 An absent bundle is never taken for one that was not made yet: what dvc.lock records must be here.
 """

@@ -48,7 +48,10 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Evidence:
-    """One experiment as params.yaml and its root say it is; `audits` stand in the order of `bundles`."""
+    """One experiment as params.yaml and its verified root say it is; `audits` are in the order of `bundles`.
+
+    A function that takes it relies on verified bytes; one that needs no verified bytes takes records.
+    """
 
     registry: Registry
     experiment: Experiment
@@ -88,9 +91,10 @@ class Evidence:
         return self.interrupted_attempts(key)[-1] if self.next.resumable == key else None
 
     def check_open(self, key: BundleKey, *, resume: bool = False) -> None:
-        """This phase, and no other, may be begun now, or begun again. Raises LadderRefused.
+        """Check that this phase, and no other, may be begun now; `resume`: after an interruption.
 
-        Raises BindingChanged where decision code moved since an earlier phase: the selection would refuse.
+        Raises LadderRefused, and BindingChanged where decision code moved since an earlier phase, as the
+        selection would.
         """
         check_authorised(self.experiment, self.history, key, resume=resume)
         self.check_one_binding()

@@ -13,7 +13,7 @@ NO_SELECTION = "no selection yet"  # why no answer is read
 
 
 def load_selection(data_dir: Path, experiment_id: str) -> Selection | None:
-    """The decision that stands; None where there is none yet. Raises LineageError on a broken file."""
+    """The recorded decision; None where there is none yet. Raises LineageError on a broken file."""
     path = selection_path(data_dir, experiment_id)
     if not path.exists():
         return None

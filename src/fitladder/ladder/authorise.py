@@ -1,4 +1,4 @@
-"""Which phase may be asked for now, and may this one run? One phase at a time, never by itself.
+"""The phase that may be asked for now, and the check that it is the one asked for. One at a time.
 
 The ladder says what is due; whether it runs is a reviewer's GO. A stopped or terminal experiment, an
 interrupted or an incomplete phase authorises nothing.

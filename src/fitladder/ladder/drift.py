@@ -1,6 +1,6 @@
-"""Did runtime or engine change within a rung? Field by field, by what can change a result.
+"""Comparison of engine and runtime within a rung, field by field, by what can change a result.
 
-Not compared: what a start measures anew (pool size, load time: the gates judge those each time), where files
+Not compared: what every start measures (pool size, load time: the gates judge those each time), where files
 lie, and how much is logged. Widths and capture lists are compared: bundles of different width are not equal.
 """
 

@@ -1,4 +1,4 @@
-"""Which rung was selected, or explicitly none? Decided once, from the whole recomputed history.
+"""The selection: one rung, or explicitly none, decided once from the whole recomputed history.
 
 The first rung whose probe, base and designed are adequate; if the last one fails, `pass: false,
 selected: null`. Content-blind: correctness and text have no place in it.
@@ -78,7 +78,7 @@ def finalise(
     recomputed: Sequence[PhaseOutcome],
     existing: Selection | None = None,
 ) -> Selection:
-    """The selection after the whole history was recomputed; the same again as often as it is asked.
+    """The selection after the whole history was recomputed; the same whenever it is called.
 
     Raises LadderRefused where record and recomputation differ, where the ladder is not at its end, or where
     an existing selection is another one: a decision is never replaced.

@@ -1,7 +1,7 @@
-"""Where does a ladder stand? Its whole history walked in order, rung by rung, phase by phase.
+"""Position of a ladder: its whole history walked in order, rung by rung, phase by phase.
 
-Numeric order of budgets; within a rung probe, base, designed. What stands where nothing was authorised makes
-everything stop. Pure: outcomes in, one position out.
+Numeric order of budgets; within a rung probe, base, designed. An outcome where nothing was authorised stops
+everything. Pure: outcomes in, one position out.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ __all__ = ["Position", "rung_name", "walk"]
 class Position:
     """The end of the recorded history.
 
-    state: `open` (next_key is due), `interrupted` (next_key has a preflight and no receipt), `incomplete`
+    `state`: `open` (next_key is due), `interrupted` (next_key has a preflight and no receipt), `incomplete`
     (a receipt lacks samples), `selected`, `exhausted` (every rung rejected). `rungs` maps budget to status.
     """
 

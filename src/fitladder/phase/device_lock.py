@@ -1,4 +1,4 @@
-"""May an engine that is no phase's stand on this device now? Beside others of its kind, never beside a phase.
+"""The device lock as rehearsals take it: shared among themselves, never with a phase.
 
 A phase holds the device's lock for itself (`hold_lock`); rehearsals share it, so that whichever came first
 keeps its memory: the second of a phase and a rehearsal is refused.
@@ -25,7 +25,7 @@ def share_device(path: Path) -> Iterator[None]:
             f"{path} is held",
             got=named_holder(path) or "a holder without a name",
             need="no phase on the device",
-            do="wait until it has ended; an engine beside it would take its memory",
+            do="wait until it has ended; an engine next to it would take its memory",
         )
 
     with flocked(path, busy, shared=True):

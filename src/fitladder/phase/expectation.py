@@ -99,7 +99,7 @@ def expected_speed(workspace: Workspace, evidence: Evidence, budget_tokens: int)
 
 
 def fit_line(experiment: Experiment, rung: Rung, pool: KvPool, sequences: int) -> str:
-    """Whether the live gate would let `sequences` run at once on this pool, and how many fit at most.
+    """One line: whether the live gate would let `sequences` run at once on `pool`, and how many fit at most.
 
     The gate's own rule, on the registered longest prompt; under spaced admission one longest must fit.
     """

@@ -1,6 +1,6 @@
-"""Who holds an experiment's root now? Read from the lock file without taking the lock.
+"""Holder of an experiment's root, read from the lock file without taking the lock.
 
-For people who look on; a writer asks `hold_root`, whose answer the kernel gives.
+For display only; a writer asks `hold_root`, whose answer the kernel gives.
 """
 
 import socket

@@ -1,4 +1,4 @@
-"""What does somebody who watches a generation want to read? One line, and how far it is at least.
+"""One line on a running generation for people, and the least share of it that is done.
 
 Pure: counts in, text out. The share is of the most that could be sampled, so it can end early, never late.
 """

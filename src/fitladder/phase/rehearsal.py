@@ -1,4 +1,4 @@
-"""Would this rung's engine pass every live gate and sample? Asked of a real engine, before anybody's GO.
+"""Rehearsal of a rung on a real engine, before any GO: every live gate, and a small sample.
 
 Builds the registered engine, without weights where asked to, runs each gate by itself, samples a little.
 It writes no bundle: what it finds is a report, and its samples are counted and thrown away.

@@ -1,4 +1,4 @@
-"""What may a rehearsal change of a registered rung, and what experiment would that be?
+"""Overrides of a registered rung for one rehearsal, and the experiment that they make.
 
 Overrides go through the same validation as a registration; with any of them set, nothing registered is shown.
 """

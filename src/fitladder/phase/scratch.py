@@ -1,4 +1,4 @@
-"""Where does an engine put down its log and rows, and what of that did dead phases leave behind?
+"""Scratch folders of phases: the engine's request, log and rows until they are bundled.
 
 Each folder names its owner, a process; only what a dead process of this host owns is removed, and only when
 the next phase starts or somebody asks (`python -m fitladder.phase.scratch FOLDER`). Nothing counts as done.
