@@ -54,7 +54,7 @@ def streams(draw: st.DrawFn) -> tuple[np.ndarray, LoopRule]:
 
 @settings(max_examples=300, deadline=None)
 @given(streams())
-def test_verdict_equals_the_naive_oracle(stream: tuple[np.ndarray, LoopRule]) -> None:
+def test_loop_rule_equals_the_naive_oracle(stream: tuple[np.ndarray, LoopRule]) -> None:
     ids, rule = stream
     assert find_loop(ids, rule) == oracle(ids.tolist(), rule)
 

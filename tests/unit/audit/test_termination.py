@@ -321,7 +321,9 @@ def test_equal_id_lists_are_flagged_by_hash(
         ({"sample_index": 4}, "outside 0..3"),
     ],
 )
-def test_rows_that_no_run_can_leave(audit: Any, row: Row, changes: Any, words: str) -> None:
+def test_rows_that_no_generation_can_produce_are_refused(
+    audit: Any, row: Row, changes: Any, words: str
+) -> None:
     rows = [row([1], record_id=record, index=index) for record in RECORDS for index in range(4)]
     rows[5] = SampleRow(**{**vars(row([1, 2, 3], "r-01", 1)), **changes})
     if changes.get("natural_close"):
@@ -335,7 +337,7 @@ def test_more_ids_than_the_budget(audit: Any, columns: Columns, row: Row, fill: 
         audit(columns([row(fill([], BUDGET + 1), thinking_tokens=10)]))
 
 
-def test_columns_of_different_lengths(audit: Any, columns: Columns) -> None:
+def test_columns_of_different_lengths_are_refused(audit: Any, columns: Columns) -> None:
     good = columns()
     for name, value in (
         ("sample_indices", good.sample_indices[:47]),
@@ -346,7 +348,9 @@ def test_columns_of_different_lengths(audit: Any, columns: Columns) -> None:
             audit(TerminationColumns(**{**vars(good), name: value}))
 
 
-def test_an_audit_of_another_experiment(experiment: Experiment, columns: Columns, probe: BundleKey) -> None:
+def test_an_audit_of_another_experiment_is_refused(
+    experiment: Experiment, columns: Columns, probe: BundleKey
+) -> None:
     other = probe.model_copy(update={"experiment_id": "another_one"})
     with pytest.raises(BundleError, match="audit of another_one"):
         audit_termination(columns(), experiment, other, RECORDS)

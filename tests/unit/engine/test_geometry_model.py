@@ -26,7 +26,7 @@ def test_the_history_model_keeps_its_float32_state():
     assert config["architectures"] == ["Qwen3_5ForConditionalGeneration"]
 
 
-def test_other_files_are_never_joined(tmp_path):
+def test_a_folder_with_other_files_is_refused(tmp_path):
     (tmp_path / "model.safetensors").write_bytes(b"weights")
     with pytest.raises(UsageError, match="other files"):
         write_geometry_model("qwen3-4b", tmp_path)

@@ -88,7 +88,7 @@ def run(engine, jobs, policy=None, seen=None):
     return finished, counts
 
 
-def test_everything_is_handed_over_at_once_and_counted():
+def test_without_a_policy_everything_is_admitted_at_once_and_counted():
     engine, seen = StandIn(width=2, blocks=100), []
     finished, counts = run(engine, submissions([3, 3, 3], 5), seen=seen)
     assert set(finished) == {"0", "1", "2"}
@@ -120,7 +120,7 @@ def test_spaced_admission_keeps_a_pool_that_greedy_width_overflows():
 
 
 @pytest.mark.parametrize("group", [1, 2, 3])
-def test_a_staircase_starts_its_groups_step_by_step(group):
+def test_grouped_admission_starts_one_group_a_step(group):
     engine, widths = StandIn(width=6, blocks=100), []
     schedule = engine.schedule
     engine.schedule = lambda: widths.append(len((output := schedule()).num_scheduled_tokens)) or output
@@ -129,7 +129,7 @@ def test_a_staircase_starts_its_groups_step_by_step(group):
     assert widths == [*growing, *[6] * (9 - len(growing)), *growing[-2::-1]]
 
 
-def test_a_policy_hears_of_every_end_and_what_was_left():
+def test_a_policy_is_told_of_every_end_and_the_tokens_left():
     ended = []
     policy = SimpleNamespace(next_step=lambda now, *_: now, record_end=ended.append)
     jobs = [Submission("0", 3, 5, 3, 5), Submission("1", 3, 5, 3, 9)]  # the second ends 4 before its budget
@@ -145,7 +145,7 @@ def test_a_request_that_ends_twice_is_an_engine_failure():
         run(engine, submissions([3], 2))
 
 
-def test_the_last_line_is_said_however_short_the_run():
+def test_the_last_progress_is_reported_however_short_the_run():
     seen = []
     engine = StandIn(width=2, blocks=100)
     run_steps(
@@ -161,7 +161,7 @@ def test_admission_that_never_admits_is_an_engine_failure():
         run(StandIn(width=2, blocks=100), submissions([3], 5), never)
 
 
-def test_an_output_nobody_asked_for_is_an_engine_failure():
+def test_an_output_of_no_submission_is_an_engine_failure():
     engine = StandIn(width=2, blocks=100)
     engine.add_request("stray", 2, 1)
     with pytest.raises(EngineFailed, match="nobody made"):

@@ -36,7 +36,7 @@ def fit_of(pool: KvPool, rule: KvRule, active: int, longest: int = LENGTH, *, sp
     )
 
 
-def test_row_50_a_blocks_decide_and_tokens_are_a_record() -> None:
+def test_block_rule_decides_by_blocks_and_only_records_tokens() -> None:
     pool = pool_of(528, 501)
     fit = fit_of(pool, "block", 4)
     assert (fit.verdict, fit.widest) == ("fits", 4)
@@ -47,7 +47,7 @@ def test_row_50_a_blocks_decide_and_tokens_are_a_record() -> None:
     assert (fit_of(pool, "both", 4).verdict, fit_of(pool, "both", 4).widest) == ("short_of_tokens", 3)
 
 
-def test_row_50_b_the_null_block_holds_no_sequence() -> None:
+def test_the_null_block_holds_no_sequence() -> None:
     fit = fit_of(pool_of(16, 4_096 * 4), "token", 4)
     assert fit.tokens.fits
     assert (fit.verdict, fit.widest) == ("short_of_blocks", 3)

@@ -113,7 +113,7 @@ def test_choices_are_frozen_before_the_hidden_file_opens(world):
     assert [name.rpartition("/")[2] for name in OPENED] == ["answers.json"] * 24 + ["hidden.json"]
 
 
-def test_ineligible_history_calls_nothing_and_opens_nothing(world):
+def test_nothing_selected_calls_nothing_and_opens_nothing(world):
     def explode(*_):
         raise AssertionError("called before eligibility")
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fitladder.engine.environment import child_environment, recorded_environment
-from fitladder.engine.parent.process import EngineProcess, engine_command
+from fitladder.engine.parent.process import EngineProcess
 from fitladder.engine.request import EngineRequest, load_request
 from fitladder.errors import EngineFailed
 from fitladder.registry.binding import PACKAGE, generation_code_sha256
@@ -63,24 +62,3 @@ def test_a_startup_hook_is_refused(request_here: EngineRequest, tmp_path: Path) 
     )
     with pytest.raises(EngineFailed, match=rf"a sitecustomize ran before the engine: got {hooks}"):
         built(request_here, tmp_path, PYTHONPATH=str(hooks))
-
-
-def test_what_python_is_told_by_variables_is_dropped_or_on_record() -> None:
-    told = {
-        "PYTHONSTARTUP": "/x.py",
-        "PYTHONHOME": "/y",
-        "PYTHONUSERBASE": "/z",
-        "PYTHONBREAKPOINT": "evil.hook",
-        "PYTHONPATH": "/site",
-        "LD_PRELOAD": "/evil.so",
-    }
-    child = child_environment(told, {})
-    assert {name for name in child if name.startswith("PYTHON")} == {"PYTHONPATH", "PYTHONUNBUFFERED"}
-    seen = recorded_environment(child, {})
-    assert (seen["PYTHONPATH"], seen["LD_PRELOAD"]) == ("/site", "/evil.so")
-
-
-def test_nothing_is_imported_from_the_folder_that_the_phase_stands_in(tmp_path: Path) -> None:
-    python = tmp_path / "python"
-    python.touch()
-    assert engine_command(python)[1:3] == ["-P", "-m"]
