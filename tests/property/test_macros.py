@@ -6,7 +6,7 @@ from support.compress import compress
 from fitladder.domains.macros.library import expand
 from fitladder.domains.macros.mining import make_library
 from fitladder.domains.macros.primitives import NAMES
-from fitladder.domains.macros.program import execute, execute_many, format_calls, opcodes, parse_calls
+from fitladder.domains.macros.program import execute, format_calls, parse_calls
 from fitladder.domains.macros.seeded_stream import SeededStream
 
 programs = st.lists(st.sampled_from(NAMES), max_size=8).map(tuple)
@@ -38,14 +38,6 @@ def by_hand(program, values):
 def test_vectorised_execution_is_exact(program, values):
     out = execute(program, np.array(values, dtype=np.int8))
     assert out.tolist() == [by_hand(program, row) for row in values]
-
-
-@given(st.lists(programs, min_size=1, max_size=6), rows)
-def test_batches_agree_with_single_programs(batch, values):
-    states = np.tile(np.array(values, dtype=np.int8), (len(batch), 1, 1))
-    out = execute_many(opcodes(batch), states)
-    for row, program in enumerate(batch):
-        assert (out[row] == execute(program, states[row])).all()
 
 
 @given(programs.filter(bool))

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from fitladder.canonical import canonical_bytes, canonical_sha256, parse_model
 from fitladder.errors import InputRefused
+from fitladder.frozen import Frozen, Sha256, TokenId
 from fitladder.prompts.messages import Record
 from fitladder.prompts.record_names import check_ids
 from fitladder.prompts.render import render_prompt, text_sha256
@@ -28,34 +29,27 @@ __all__ = [
     "render_prompts",
 ]
 
-_CONFIG: Final = ConfigDict(frozen=True, extra="forbid", strict=True)
-_Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-_TokenId = Annotated[int, Field(ge=0)]
 
-
-class TokenizerIdentity(BaseModel):
+class TokenizerIdentity(Frozen):
     """SHA-256 of the tokenizer file that made the ids, and the version of the `tokenizers` library."""
 
-    model_config = _CONFIG
-    tokenizer_sha256: _Sha256
+    tokenizer_sha256: Sha256
     tokenizers_version: str
 
 
-class PromptEntry(BaseModel):
+class PromptEntry(Frozen):
     """One prompt. `prompt_token_ids` is None in the historic manifest, which froze counts only."""
 
-    model_config = _CONFIG
     id: str
-    input_record_sha256: _Sha256
-    rendered_prompt_sha256: _Sha256
+    input_record_sha256: Sha256
+    rendered_prompt_sha256: Sha256
     prompt_tokens: Annotated[int, Field(ge=1)]
-    prompt_token_ids: tuple[_TokenId, ...] | None = None
+    prompt_token_ids: tuple[TokenId, ...] | None = None
 
 
-class PromptManifest(BaseModel):
+class PromptManifest(Frozen):
     """prompt_manifest.json: entries of each arm in record order, and the text that opens thinking."""
 
-    model_config = _CONFIG
     schema_version: Literal[1]
     arms: dict[str, tuple[PromptEntry, ...]]
     open_text: str | None = None

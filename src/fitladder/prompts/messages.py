@@ -6,30 +6,28 @@ Knows nothing of tasks or macros, so that rendering and the manifest do not depe
 from collections.abc import Mapping
 from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import Field, JsonValue
 
 from fitladder.canonical import parse_model
 from fitladder.errors import InputRefused
+from fitladder.frozen import Frozen
 from fitladder.prompts.record_names import check_ids
 
 __all__ = ["Message", "Record", "parse_records"]
 
-_CONFIG: Final = ConfigDict(frozen=True, extra="forbid", strict=True)
 _TURN_MARKERS: Final = ("<|im_start|>", "<|im_end|>")
 
 
-class Message(BaseModel):
+class Message(Frozen):
     """One turn of a conversation."""
 
-    model_config = _CONFIG
     role: Literal["system", "user", "assistant"]
     content: str
 
 
-class Record(BaseModel):
+class Record(Frozen):
     """One prompt of one arm; the id is `<task id>::<arm>`."""
 
-    model_config = _CONFIG
     id: str
     messages: Annotated[tuple[Message, ...], Field(min_length=1)]
     meta: Mapping[str, JsonValue]

@@ -5,14 +5,13 @@ the hidden examples takes the digest of the frozen choices, so it cannot run bef
 """
 
 from collections.abc import Callable, Sequence
-from typing import Final, Literal
-
-from pydantic import BaseModel, ConfigDict
+from typing import Literal
 
 from fitladder.domains.macros.files import TaskInputs
 from fitladder.domains.macros.library import Library
 from fitladder.domains.macros.tasks import HiddenTasks
 from fitladder.errors import InputRefused
+from fitladder.frozen import Frozen
 from fitladder.records.experiment import ARMS
 from fitladder.records.settings import Semantics
 from fitladder.semantics.choose import Choice, ScoredSample, choices_sha256, choose, score_samples
@@ -31,22 +30,19 @@ from fitladder.semantics.semantic_gates import SemanticGate, judge_gates, render
 
 __all__ = ["IneligibleReport", "SemanticReport", "analyse"]
 
-_CONFIG: Final = ConfigDict(frozen=True, extra="forbid", strict=True)
 Decode = Callable[[Sequence[int]], str]
 
 
-class IneligibleReport(BaseModel):
+class IneligibleReport(Frozen):
     """Report of an experiment from which nothing was selected, with the reason."""
 
-    model_config = _CONFIG
     eligible: Literal[False] = False
     reason: str
 
 
-class SemanticReport(BaseModel):
+class SemanticReport(Frozen):
     """Report of the selected samples: counts, gates and programs, but no text of an answer."""
 
-    model_config = _CONFIG
     eligible: Literal[True] = True
     experiment_id: str
     thinking_budget_tokens: int
@@ -108,7 +104,7 @@ def analyse(
             graded = grade(choices[name], scored[name], task, hidden_task)
             task_rows[arm].append(task_row(task, choices[name], scored[name], graded))
     samples = [program_row(name, one) for name, group in scored.items() for one in group]
-    arms = {
+    arms: dict[str, ArmMetrics] = {
         arm: arm_metrics(task_rows[arm], [row for row in samples if row.record_id.endswith(f"::{arm}")])
         for arm in ARMS
     }

@@ -5,24 +5,19 @@ Rates are formed only where a gate compares them.
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Final
-
-from pydantic import BaseModel, ConfigDict
 
 from fitladder.domains.macros.tasks import Split, VisibleTask
+from fitladder.frozen import Frozen
 from fitladder.semantics.choose import Choice, ScoredSample
 from fitladder.semantics.grade import Grade
 from fitladder.semantics.parse import Candidate, Rejection
 
 __all__ = ["ArmMetrics", "ProgramRow", "SplitMetrics", "TaskRow", "arm_metrics", "program_row", "task_row"]
 
-_CONFIG: Final = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-
-class ProgramRow(BaseModel):
+class ProgramRow(Frozen):
     """One sample: its program as written, or the reason (`parse.Reason`) why it has none."""
 
-    model_config = _CONFIG
     record_id: str
     sample_index: int
     surface: tuple[str, ...] | None
@@ -31,10 +26,9 @@ class ProgramRow(BaseModel):
     detail: str
 
 
-class TaskRow(BaseModel):
+class TaskRow(Frozen):
     """One task in one arm: its samples, the choice, and the grade."""
 
-    model_config = _CONFIG
     record_id: str
     task_id: str
     split: Split
@@ -52,20 +46,18 @@ class TaskRow(BaseModel):
     is_oracle_solved: bool
 
 
-class SplitMetrics(BaseModel):
+class SplitMetrics(Frozen):
     """Counts of the tasks of one split in one arm."""
 
-    model_config = _CONFIG
     tasks: int
     tasks_with_macro_candidate: int
     solved_tasks: int
     oracle_solved_tasks: int
 
 
-class ArmMetrics(BaseModel):
+class ArmMetrics(Frozen):
     """Counts of one arm; `rejections` by reason."""
 
-    model_config = _CONFIG
     samples: int
     parsed_samples: int
     valid_samples: int

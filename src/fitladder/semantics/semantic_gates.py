@@ -3,22 +3,16 @@
 Pure: counts of both arms and thresholds in. Rates and coverages are compared as ratios of integers.
 """
 
-from typing import Final
-
-from pydantic import BaseModel, ConfigDict
-
+from fitladder.frozen import Frozen
 from fitladder.records.settings import Semantics
 from fitladder.semantics.metrics import ArmMetrics
 
 __all__ = ["SemanticGate", "judge_gates", "render_verdict"]
 
-_CONFIG: Final = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-
-class SemanticGate(BaseModel):
+class SemanticGate(Frozen):
     """One semantic gate: whether it passed, what was counted, what was needed."""
 
-    model_config = _CONFIG
     name: str
     is_passed: bool
     got: str

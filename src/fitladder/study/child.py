@@ -48,17 +48,17 @@ def _run(request_path: Path, events: Events, commands: Commands) -> int:
 def _warm_up(engine: VllmEngine, request: CellRequest) -> None:
     """Run the workload with few tokens; on CUDA also batches that compile the kernels of every width."""
     few = request.requests(request.workload.warmup_tokens)
-    engine.generate(few, _unheard)
+    engine.generate(few, _ignore)
     if engine.facts().device == "cuda":
         engine.generate_bare(few)
         for one in warmup_runs(request.workload, request.sampling, request.cell.width):
-            engine.generate(one.requests, _unheard, one.policy)
+            engine.generate(one.requests, _ignore, one.policy)
 
 
 def _measure(
     engine: VllmEngine, request: CellRequest, samples: list[SampleRequest], kind: Kind, events: Events
 ) -> None:
-    before, heard = engine.counters(), len(engine.warnings())
+    before, warned = engine.counters(), len(engine.warnings())
     started = time.perf_counter()
     if kind == "bare":
         sampled = engine.generate_bare(samples)
@@ -76,12 +76,12 @@ def _measure(
             generation_us=generation_us,
             sampled_tokens=sampled,
             counters={name: after[name] - before[name] for name in after if name != "widest_step"},
-            warnings=tuple(engine.warnings()[heard:]),
+            warnings=tuple(engine.warnings()[warned:]),
         )
     )
 
 
-def _unheard(_: Progress) -> None:
+def _ignore(_: Progress) -> None:
     """Ignores the live counts of a warm-up."""
 
 

@@ -34,7 +34,7 @@ class CellProcess(EngineProcess):
 
         Raises EngineFailed on a crash, a refusal, past the deadline, or where another kind was run.
         """
-        self._say(kind)
+        self._command(kind)
         run = self._wait_for(
             MeasuredRun,
             "generating",

@@ -84,11 +84,13 @@ class _Session:
         self.started = time.monotonic()
 
     def left_s(self) -> float:
+        """Seconds until `stop_after_s`, infinite without one."""
         if self.host.stop_after_s is None:
             return float("inf")
         return self.started + self.host.stop_after_s - time.monotonic()
 
     def keep(self, record: BuildRecord | RunRecord | FailureRecord) -> None:
+        """Append a record to the measurements and write them at once."""
         update: dict[str, tuple[object, ...]]
         if isinstance(record, BuildRecord):
             update = {"engines": (*self.measured.engines, record)}
@@ -101,13 +103,16 @@ class _Session:
         write_measurements(self.host.out, self.measured)
 
     def say(self, line: str) -> None:
+        """Report a line of progress, with the time that is left."""
         left = self.left_s()
         self.host.say(line if left == float("inf") else f"{line} [{left:.0f} s left]")
 
     def fail(self, cell: str, error: FitladderError) -> None:
+        """Record the failure of a cell."""
         self.keep(FailureRecord(session=self.number, cell=cell, reason=str(error)))
 
     def pending(self, cell: Cell) -> bool:
+        """True where a run of the cell is not done."""
         return any(
             not self.measured.has((cell.name, kind), repeat)
             for kind in cell.kinds
@@ -124,6 +129,7 @@ class _Session:
                         self.run(engines, unit, repeat)
 
     def build(self, batch: list[Cell], model: str, stack: ExitStack) -> dict[str, CellProcess]:
+        """Build the engines of a batch together; those that are warm and as before, by cell name."""
         command = self.host.command()
         started: dict[str, CellProcess] = {}
         for cell in batch:
@@ -164,6 +170,7 @@ class _Session:
         return us_to_s(known) * RUN_MARGIN < self.left_s()
 
     def run(self, engines: dict[str, CellProcess], unit: Unit, repeat: int) -> None:
+        """Run one repeat of a unit and record it; an engine that fails is taken out of `engines`."""
         name, kind = unit
         try:
             done = engines[name].measure(

@@ -1,8 +1,7 @@
-import numpy as np
 import pytest
 
 from fitladder.domains.macros.primitives import NAMES, check_values
-from fitladder.domains.macros.program import execute, execute_many, format_calls, opcodes, parse_calls
+from fitladder.domains.macros.program import execute, format_calls, parse_calls
 from fitladder.errors import InputRefused
 
 INPUT = [16, 3, 0, 9, 5]
@@ -41,16 +40,6 @@ def test_text_form():
             parse_calls(text)
 
 
-def test_batch_with_programs_of_unequal_length():
-    programs = [("ADD1",), (), ("REV", "DIFF", "SORT")]
-    states = np.tile(np.array([INPUT, [1, 2, 3, 4, 5]], dtype=np.int8), (3, 1, 1))
-    kept = states.copy()
-    out = execute_many(opcodes(programs), states)
-    for row, program in enumerate(programs):
-        assert (out[row] == execute(program, states[row])).all()
-    assert (states == kept).all()
-
-
 OUTSIDE = [
     [[1, 2, 3]],
     [[1, 2, 3, 4, 17]],
@@ -73,9 +62,3 @@ def test_values_outside_the_domain_are_refused(rows):
 def test_unknown_primitive_is_refused():
     with pytest.raises(InputRefused, match="MUL3"):
         execute(["MUL3"], check_values([INPUT], where="test"))
-
-
-@pytest.mark.parametrize("shape", [(2, 5), (1, 1, 5), (3, 1, 5)])
-def test_a_batch_of_another_shape_is_refused(shape):
-    with pytest.raises(InputRefused, match="batch of programs"):
-        execute_many(opcodes([("ADD1",), ("REV",)]), np.zeros(shape, dtype=np.int8))

@@ -141,7 +141,7 @@ def test_a_request_that_ends_twice_is_an_engine_failure():
     engine = StandIn(width=1, blocks=100)
     step = engine.step
     engine.step = lambda: step() * 2
-    with pytest.raises(EngineFailed, match="nobody made: got 0"):
+    with pytest.raises(EngineFailed, match="not made: got 0"):
         run(engine, submissions([3], 2))
 
 
@@ -157,12 +157,12 @@ def test_the_last_progress_is_reported_however_short_the_run():
 
 def test_admission_that_never_admits_is_an_engine_failure():
     never = SimpleNamespace(next_step=lambda *_: None, record_end=lambda _: None)
-    with pytest.raises(EngineFailed, match="stands still"):
+    with pytest.raises(EngineFailed, match="starts nothing"):
         run(StandIn(width=2, blocks=100), submissions([3], 5), never)
 
 
 def test_an_output_of_no_submission_is_an_engine_failure():
     engine = StandIn(width=2, blocks=100)
     engine.add_request("stray", 2, 1)
-    with pytest.raises(EngineFailed, match="nobody made"):
+    with pytest.raises(EngineFailed, match="not made"):
         run(engine, submissions([3], 5))

@@ -7,11 +7,12 @@ file with a macro of macros is refused.
 from collections.abc import Sequence
 from typing import Annotated, Final
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from fitladder.canonical import canonical_sha256
 from fitladder.domains.macros.primitives import NAMES
 from fitladder.domains.macros.program import Program
+from fitladder.frozen import Frozen
 
 __all__ = [
     "MAX_MACROS",
@@ -25,13 +26,11 @@ __all__ = [
 
 MAX_MACRO_LENGTH: Final = 3
 MAX_MACROS: Final = 8
-_CONFIG: Final = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-class Macro(BaseModel):
+class Macro(Frozen):
     """One macro. `support` is the number of train programs that contain its expansion."""
 
-    model_config = _CONFIG
     token: Annotated[str, Field(pattern=r"^M[0-7]$")]
     expansion: Annotated[tuple[str, ...], Field(min_length=2, max_length=MAX_MACRO_LENGTH)]
     length: int
@@ -53,10 +52,9 @@ class Macro(BaseModel):
         return self
 
 
-class Library(BaseModel):
+class Library(Frozen):
     """Macros of one arm, M0 upwards without a gap; the id follows from arm and expansions."""
 
-    model_config = _CONFIG
     id: Annotated[str, Field(pattern=r"^[a-z0-9_]+-[0-9a-f]{16}$")]
     provenance: str
     macros: Annotated[tuple[Macro, ...], Field(max_length=MAX_MACROS)]
@@ -86,10 +84,9 @@ class Library(BaseModel):
         return self.model_dump(mode="json", exclude_none=True)
 
 
-class Libraries(BaseModel):
+class Libraries(Frozen):
     """libraries.json: the library of each arm."""
 
-    model_config = _CONFIG
     schema_version: Annotated[int, Field(ge=1, le=1)]
     libraries: dict[str, Library]
 

@@ -5,10 +5,11 @@ The visible file has no program, no motif and no hidden example; it names the hi
 
 from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from fitladder.domains.macros.primitives import NAMES, Values, check_values
 from fitladder.errors import InputRefused
+from fitladder.frozen import Frozen, Sha256
 
 __all__ = [
     "MAX_PRIMITIVES",
@@ -27,26 +28,22 @@ __all__ = [
 
 MAX_SURFACE_CALLS: Final = 5
 MAX_PRIMITIVES: Final = 5
-_CONFIG: Final = ConfigDict(frozen=True, extra="forbid", strict=True)
 _Value = Annotated[int, Field(ge=0, le=16)]
 _List = Annotated[tuple[_Value, ...], Field(min_length=5, max_length=5)]
-_Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 _Count = Annotated[int, Field(ge=1, le=64)]
 Split = Literal["reuse", "no_reuse"]
 
 
-class Example(BaseModel):
+class Example(Frozen):
     """One input list with its output."""
 
-    model_config = _CONFIG
     input: _List
     output: _List
 
 
-class TaskShape(BaseModel):
+class TaskShape(Frozen):
     """Counts of a task set and the wording of its prompts: `full`, or `compact` for a small model."""
 
-    model_config = _CONFIG
     records: Annotated[int, Field(ge=2, le=1000, multiple_of=2)] = 12
     visible: _Count = 8
     hidden: _Count = 8
@@ -57,20 +54,18 @@ class TaskShape(BaseModel):
     wording: Literal["full", "compact"] = "full"
 
 
-class VisibleTask(BaseModel):
+class VisibleTask(Frozen):
     """One task as prompts may show it: its examples, its split and the task it is paired with."""
 
-    model_config = _CONFIG
     id: str
     split: Split
     paired_task_id: str
     visible: Annotated[tuple[Example, ...], Field(min_length=1)]
 
 
-class Demonstration(BaseModel):
+class Demonstration(Frozen):
     """A solved example for prompts. `split` and `verified` are as the file claims; records.py checks them."""
 
-    model_config = _CONFIG
     id: str
     split: str
     verified: bool
@@ -78,21 +73,19 @@ class Demonstration(BaseModel):
     io: Annotated[tuple[Example, ...], Field(min_length=1)]
 
 
-class Demonstrations(BaseModel):
+class Demonstrations(Frozen):
     """demonstrations.json: solved train programs that every prompt shows."""
 
-    model_config = _CONFIG
     schema_version: Literal[1]
     demonstrations: tuple[Demonstration, ...]
 
 
-class HiddenTask(BaseModel):
+class HiddenTask(Frozen):
     """One task as only grading sees it: its program and its hidden examples."""
 
-    model_config = _CONFIG
     id: str
     program: Annotated[tuple[str, ...], Field(min_length=1, max_length=5)]
-    program_signature: _Sha256
+    program_signature: Sha256
     min_depth: int
     motif_names: tuple[str, ...]
     hidden: Annotated[tuple[Example, ...], Field(min_length=1)]
@@ -105,14 +98,13 @@ class HiddenTask(BaseModel):
         return self
 
 
-class VisibleTasks(BaseModel):
+class VisibleTasks(Frozen):
     """tasks.json: tasks in pairs of the two splits, and the SHA-256 of hidden.json."""
 
-    model_config = _CONFIG
     schema_version: Annotated[int, Field(ge=1, le=1)]
     seed: int
     shape: TaskShape
-    hidden_sha256: _Sha256
+    hidden_sha256: Sha256
     tasks: tuple[VisibleTask, ...]
 
     @model_validator(mode="after")
@@ -129,10 +121,9 @@ class VisibleTasks(BaseModel):
         return self
 
 
-class HiddenTasks(BaseModel):
+class HiddenTasks(Frozen):
     """hidden.json: the tasks of tasks.json, in the same order."""
 
-    model_config = _CONFIG
     schema_version: Annotated[int, Field(ge=1, le=1)]
     seed: int
     tasks: tuple[HiddenTask, ...]

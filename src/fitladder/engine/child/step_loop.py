@@ -86,7 +86,7 @@ class _Run:
             self.budgets[one.request_id] = one
             self.asked = False
         if self.waiting and not self.engine.has_unfinished_requests():
-            raise EngineFailed("admission stands still", got=f"{len(self.waiting)} waiting, none active")
+            raise EngineFailed("admission starts nothing", got=f"{len(self.waiting)} waiting, none active")
 
     def _may_start(self) -> bool:
         if self.policy is None:
@@ -108,6 +108,7 @@ class _Run:
         ]
 
     def ended(self, output: Any) -> None:
+        """Take a finished request out of the budgets and tell the policy of its end."""
         one = self.budgets.pop(output.request_id)
         sampled = len(output.outputs[0].token_ids)
         self.asked = False
@@ -148,7 +149,7 @@ def run_steps(
             if not output.finished:
                 continue
             if output.request_id not in run.budgets:
-                raise EngineFailed("the engine finished a request nobody made", got=output.request_id)
+                raise EngineFailed("the engine finished a request that was not made", got=output.request_id)
             run.ended(output)
             finished[output.request_id] = output
             sampled += len(output.outputs[0].token_ids)

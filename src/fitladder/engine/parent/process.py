@@ -134,7 +134,7 @@ class EngineProcess:
         Raises EngineFailed on a crash, a refusal, past the deadline, or on a file whose digest is not the
         reported one.
         """
-        self._say(GENERATE)
+        self._command(GENERATE)
         until = time.monotonic() + deadline_s
         result = self._wait_for(GenerationResult, "generating", until, deadline_s, on_progress=on_progress)
         path, told = result.samples_path, result.samples_sha256
@@ -152,7 +152,7 @@ class EngineProcess:
         """
         try:
             if self._process.poll() is None:
-                self._say(STOP, must=False)
+                self._command(STOP, must=False)
                 self._wait(STOP_GRACE_S)
         finally:
             self._kill_group()
@@ -173,7 +173,7 @@ class EngineProcess:
         else:
             self.kill()
 
-    def _say(self, word: str, *, must: bool = True) -> None:
+    def _command(self, word: str, *, must: bool = True) -> None:
         try:
             stdin = self._process.stdin
             if stdin is None or stdin.closed:
@@ -193,7 +193,7 @@ class EngineProcess:
         *,
         on_progress: OnProgress | None = None,
     ) -> _Event:
-        """The next event, which must be of this kind; progress before it only where somebody listens to it.
+        """The next event, which must be of this kind; `progress` may come first where `on_progress` takes it.
 
         Args:
             until: `time.monotonic()` at which the wait ends; `deadline_s` is only named in the refusal.
