@@ -1,11 +1,14 @@
-"""How is what dvc.lock says of one experiment put back to what Git last recorded? The rest stays as it is.
+"""Puts the entries of one experiment in dvc.lock back to what Git last recorded; the others stay.
 
 For a rehearsal that is thrown away: what was never committed may be forgotten, what was committed may not.
 """
 
-import re
+import io
 import subprocess
 from pathlib import Path
+
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap
 
 from fitladder.dvc_api.call_lock import project_lock
 from fitladder.dvc_files.lock_file import load_lock, parse_lock
@@ -15,12 +18,14 @@ from fitladder.files.atomic import write_output
 
 __all__ = ["forget", "forget_text"]
 
-_HEAD = re.compile(r"  (\S+):\s*$")
 WAIT_S = 60.0
 
 
 def forget(checkout: Path, experiment_id: str) -> int:
-    """Put the entries of an experiment back; how many stages moved. Raises LineageError."""
+    """Put the entries of an experiment back, under the project's lock.
+
+    Returns how many stages changed. Raises LineageError.
+    """
     path = checkout / LOCK_FILE
     with project_lock(checkout, f"forget {experiment_id}", wait_s=WAIT_S):
         now = load_lock(path)
@@ -35,37 +40,27 @@ def forget(checkout: Path, experiment_id: str) -> int:
 
 
 def forget_text(now: str, committed: str, experiment_id: str) -> str:
-    """dvc.lock `now` with the blocks of an experiment as they stand in `committed`. Raises LineageError."""
-    (head, mine), (before, theirs) = _blocks(now), _blocks(committed)
+    """dvc.lock with the stages of one experiment as they are in `committed`, all others as they are in `now`.
+
+    Read and written as DVC does, so that entries which stay keep their bytes. Raises LineageError on a text
+    that is no dvc.lock.
+    """
+    for text in (now, committed):
+        parse_lock(text, where="dvc.lock")
+    yaml = YAML()
+    yaml.default_flow_style = False
+    document, before = yaml.load(now), yaml.load(committed)
+    mine, theirs = ((one or {}).get("stages") or {} for one in (document, before))
     own = f"@{experiment_id}"
-    blocks = {name: block if name.endswith(own) else mine.get(name, "") for name, block in theirs.items()}
-    blocks |= {name: block for name, block in mine.items() if not name.endswith(own)}
-    text = (head or before) + "".join(blocks.values())
-    found, there, was = (parse_lock(one, where="dvc.lock") for one in (text, now, committed))
-    need = {name: stage for name, stage in there.items() if not name.endswith(own)}
-    need |= {name: stage for name, stage in was.items() if name.endswith(own)}
-    if found != need:
-        raise LineageError(
-            "dvc.lock cannot be put back by its text",
-            got=f"{len(found)} stages",
-            need=f"{len(need)}",
-            do="run `git checkout dvc.lock`, if nothing else in it is new",
-        )
-    return text
-
-
-def _blocks(text: str) -> tuple[str, dict[str, str]]:
-    """What stands before the stages, and each stage's lines by its name."""
-    head, blocks, name = "", dict[str, str](), ""
-    for line in text.splitlines(keepends=True):
-        if match := _HEAD.match(line):
-            name = match.group(1).strip("'\"")
-            blocks[name] = ""
-        if name:
-            blocks[name] += line
-        else:
-            head += line
-    return head, blocks
+    source = {name: theirs if name.endswith(own) else mine for name in (*theirs, *mine)}
+    stages = CommentedMap((name, kept[name]) for name, kept in source.items() if name in kept)
+    document = document or before
+    if document is None:
+        return ""
+    document["stages"] = stages or None
+    stream = io.StringIO()
+    yaml.dump(document, stream)
+    return stream.getvalue()
 
 
 def _committed(checkout: Path) -> str:

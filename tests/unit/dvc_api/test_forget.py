@@ -8,7 +8,7 @@ import pytest
 from support.dvc_checkout import commit, git
 
 from fitladder.dvc_api.forget import forget, forget_text
-from fitladder.dvc_files.lock_file import load_lock
+from fitladder.dvc_files.lock_file import load_lock, parse_lock
 from fitladder.errors import LineageError
 
 HEAD = "schema: '2.0'\nstages:\n"
@@ -45,10 +45,22 @@ def test_only_its_own_entries_go_back(now: str, committed: str, kept: str) -> No
     assert forget_text(now, committed, "demo") == kept
 
 
-def test_a_text_that_is_not_as_dvc_writes_it_is_left_alone() -> None:
+def test_a_text_that_dvc_did_not_write_is_edited_by_what_it_says() -> None:
     odd = "schema: '2.0'\nstages: {bundles@demo: {cmd: x}, history@old: {cmd: y}}\n"
-    with pytest.raises(LineageError, match="cannot be put back"):
-        forget_text(odd, "", "demo")
+    assert set(parse_lock(forget_text(odd, "", "demo"), where="kept")) == {"history@old"}
+
+
+@pytest.mark.parametrize("torn", ["<<<<<<< HEAD\nstages:\n", "schema: '1.0'\n", "stages: [1]\n"])
+def test_a_text_that_is_no_lock_is_refused(torn: str) -> None:
+    for now, committed in ((torn, COMMITTED), (COMMITTED, torn)):
+        with pytest.raises(LineageError, match=r"dvc\.lock"):
+            forget_text(now, committed, "demo")
+
+
+def test_the_recorded_lock_keeps_every_byte_of_what_stays() -> None:
+    recorded = (Path(__file__).parents[3] / "dvc.lock").read_text()
+    assert forget_text(recorded, recorded, "no_such_experiment") == recorded
+    assert forget_text(recorded + block("audit@demo", "dd"), recorded, "demo") == recorded
 
 
 def test_in_a_checkout(tmp_path: Path) -> None:
