@@ -16,6 +16,7 @@ from prefect.states import Completed
 from fitladder.errors import FitladderError, RootBusy
 from fitladder.phase import run
 from fitladder.phase.dispatch import window_go
+from fitladder.phase.phase_log import phase_log
 from fitladder.records.bundle_key import BundleKey
 from fitladder.records.experiment import Phase
 from fitladder.records.receipt import Receipt
@@ -40,6 +41,12 @@ LEASE_S = 60.0  # Prefect's shortest: a killed run gives its slot back so soon; 
 
 def _work_pool() -> str:
     return os.environ.get(POOL, "fitladder-gpu")
+
+
+def run_logged_phase(key: BundleKey, go_sha256: str) -> tuple[Receipt, bool]:
+    """`run_phase`, with its steps in the workspace's log file of the phase."""
+    with phase_log(workspace_here(), key, go_sha256):
+        return run_phase(key, go_sha256)
 
 
 def run_phase(key: BundleKey, go_sha256: str) -> tuple[Receipt, bool]:
@@ -86,7 +93,7 @@ def phase(  # noqa: PLR0917 - a deployment's parameters are given by name
     run.adopt_approvals(workspace, experiment, approvals)
     if not run_now:
         return Completed(name="Delivered", message=f"{key} waits for the agent's window")
-    receipt, made_now = run_phase(key, go_sha256)
+    receipt, made_now = run_logged_phase(key, go_sha256)
     if starts_lineage:
         start_lineage(workspace, receipt)
     name = None if made_now else "AlreadyDone"
@@ -102,7 +109,7 @@ def scheduled_phase() -> State[Any]:
             go = window_go(workspace, experiment_id, _work_pool(), datetime.now(UTC))
             if go is None:
                 continue
-            receipt, made_now = run_phase(go.key, go.sha256)
+            receipt, made_now = run_logged_phase(go.key, go.sha256)
         except RootBusy as busy:
             return Completed(name="Busy", message=str(busy))
         except FitladderError as refusal:

@@ -1,5 +1,6 @@
 """Prefect tasks of a phase: the steps of fitladder.phase.run, one call each, and the live line."""
 
+import logging
 import time
 from collections.abc import Callable
 from typing import Any
@@ -15,6 +16,7 @@ from fitladder.engine.messages import GenerationResult
 from fitladder.engine.parent.process import EngineProcess
 from fitladder.errors import EnvironmentNotReady
 from fitladder.phase import run
+from fitladder.phase.phase_log import logged_step
 from fitladder.phase.progress_line import LiveLine
 from fitladder.phase.prompt_tokens import ArmPrompts
 from fitladder.prefect_api.client import api_from_environment
@@ -36,6 +38,7 @@ __all__ = [
 LIVE_INTERVAL_S = 2.0
 SERVER_AWAY_S = 30.0  # a generation outlives its server; we look for it again this often
 LINEAGE = "lineage/lineage"
+log = logging.getLogger("fitladder.tasks")  # below the name whose lines the phase's log file takes
 
 
 def _tell(call: Callable[[], Any]) -> bool:
@@ -58,24 +61,28 @@ def _update(card: object, percent: float, text: str) -> bool:
 
 
 @task(cache_policy=NO_CACHE, persist_result=False)
+@logged_step("authorise")
 def authorise(held: run.HeldPhase, go_sha256: str) -> run.Approved:
     """Ladder, GO and hand-off, from disk."""
     return run.authorise(held, go_sha256)
 
 
 @task(cache_policy=NO_CACHE, persist_result=False)
+@logged_step("check inputs")
 def check_inputs(held: run.HeldPhase) -> ArmPrompts:
     """Frozen prompts, model and disk space, before any engine."""
     return run.check_inputs(held)
 
 
 @task(cache_policy=NO_CACHE, persist_result=False)
+@logged_step("build engine and run gates")
 def build(held: run.HeldPhase, engine: EngineProcess, prompts: ArmPrompts) -> run.Built:
     """The live engine's facts and every gate."""
     return run.build(held, engine, prompts)
 
 
 @task(cache_policy=NO_CACHE, persist_result=False)
+@logged_step("write preflight")
 def write_preflight(
     held: run.HeldPhase, approved: run.Approved, built: run.Built, prompts: ArmPrompts
 ) -> None:
@@ -84,6 +91,7 @@ def write_preflight(
 
 
 @task(cache_policy=NO_CACHE, persist_result=False)
+@logged_step("generate")
 def generate(held: run.HeldPhase, engine: EngineProcess, built: run.Built) -> GenerationResult:
     """Sampling, with a progress card that moves."""
     card: Any = create_progress_artifact(
@@ -94,6 +102,7 @@ def generate(held: run.HeldPhase, engine: EngineProcess, built: run.Built) -> Ge
     def show(line: LiveLine) -> None:
         nonlocal next_s
         if time.monotonic() >= next_s:
+            log.info("%s", line.text)
             reached = _update(card, line.percent, line.text)
             next_s = time.monotonic() + (LIVE_INTERVAL_S if reached else SERVER_AWAY_S)
 
@@ -103,6 +112,7 @@ def generate(held: run.HeldPhase, engine: EngineProcess, built: run.Built) -> Ge
 
 
 @task(cache_policy=NO_CACHE, persist_result=False)
+@logged_step("commit")
 def commit(held: run.HeldPhase, result: GenerationResult) -> Receipt:
     """Samples, engine metadata, receipt, catalog."""
     return run.commit(held, result)

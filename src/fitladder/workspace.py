@@ -69,6 +69,10 @@ class Workspace:
         """The server's slot of that device."""
         return slot_of(self.queue, self.device)
 
+    def phase_log(self, experiment_id: str, budget_tokens: int, phase: str) -> Path:
+        """Log file of one phase, appended to at each attempt; nothing in it counts as done."""
+        return self.folder / "runs" / ".logs" / f"{experiment_id}-{budget_tokens}-{phase}.log"
+
     @property
     def device_lock(self) -> Path:
         """Held by whoever has an engine on that device; a server that was away may lend its slot twice."""

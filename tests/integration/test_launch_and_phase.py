@@ -5,6 +5,7 @@ other part is the product's.
 """
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -154,6 +155,26 @@ def test_the_reviewer_gets_plan_and_numbers_and_the_phase_shows_itself(stage: St
     assert "4 sequences fit" in dict(asked)["plan"]
     assert [name for name, _ in shown] == ["live", "receipt"]
     assert float(dict(shown)["live"]) == 100
+
+
+def test_the_log_of_a_phase_has_its_steps_and_only_counts(stage: Stage) -> None:
+    workspace, experiment = stage.prefect.checkout.workspace(), stage.experiment("go")
+    key = _key(experiment)
+    lines = workspace.phase_log(experiment, key.thinking_budget_tokens, key.phase).read_text().splitlines()
+    said = [line.partition(": ")[2] for line in lines]
+    steps = [
+        "authorise",
+        "check inputs",
+        "build engine and run gates",
+        "write preflight",
+        "generate",
+        "commit",
+    ]
+    assert [line.removesuffix(" begins") for line in said if line.endswith(" begins")][:6] == steps
+    counts = r"stage \d, [\d.,]+ tokens, .* preemptions, (at most \d+ s to go|[\d,]+ of thinking before)"
+    name = "|".join(map(re.escape, [str(key), *steps]))
+    step = rf"({name}) (begins(: process \d+, GO [0-9a-f]{{64}})?|(done|ended) after [\d.]+ s(: \w+)?)"
+    assert not [line for line in said if not re.fullmatch(f"{step}|{counts}", line)]
 
 
 def test_a_no_go_ends_cleanly_and_runs_nothing(stage: Stage) -> None:

@@ -1,5 +1,6 @@
 """`fitladder rehearse`: build the registered engine, run every live gate, sample a little; GO-able or not?"""
 
+import logging
 import sys
 import tempfile
 from pathlib import Path
@@ -24,6 +25,8 @@ from fitladder.sampling.engine_protocol import Progress
 from fitladder.workspace import Workspace, workspace_here
 
 __all__ = ["rehearse_rung"]
+
+LOG = logging.getLogger(__name__)
 
 
 def rehearse_rung(
@@ -88,9 +91,9 @@ def rehearse_rung(
         command = workspace.engine_command()
         log_path = log or workspace.scratch / "rehearsal.log"
         width = override(experiment, chosen, overrides)[1].max_num_seqs
-        sys.stderr.write(
+        LOG.info(
             f"building the engine of {experiment_id} at {rung}, {width} wide, {load_format} weights: "
-            f"at most {deadline_s:g} s; its log: {log_path}\n"
+            f"at most {deadline_s:g} s; its log: {log_path}"
         )
         report = rehearse(
             experiment,
@@ -140,7 +143,7 @@ def _prompts(workspace: Workspace, experiment: Experiment, phase: Phase, prompt_
         arm = load_prompts(workspace, experiment, phase)
     except FitladderError as absent:
         prompts = stand_in_prompts(experiment, prompt_max)
-        sys.stderr.write(f"stand-in prompts, so prompt identity is not rehearsed: {absent}\n")
+        LOG.info(f"stand-in prompts, so prompt identity is not rehearsed: {absent}")
         return prompts
     longest = max(one.prompt_tokens for one in arm.rendered)
     if prompt_max not in (None, longest):

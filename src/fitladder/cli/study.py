@@ -1,5 +1,6 @@
 """`fitladder study`: run, show and verify measurements of width, graph coverage, pool and admission."""
 
+import logging
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,6 +17,7 @@ from fitladder.workspace import workspace_here
 
 __all__ = ["app"]
 
+log = logging.getLogger(__name__)
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, no_args_is_help=True)
 Name = Annotated[str, typer.Argument(help="A folder of data/studies that holds a study.yaml.")]
 
@@ -42,7 +44,7 @@ def run(
     host = study_host(
         workspace,
         name,
-        say=lambda line: typer.echo(line, err=True),
+        say=log.info,
         stop_after_s=stop_after_s,
         engine_python=engine_python,
         models=models,

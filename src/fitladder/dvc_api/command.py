@@ -3,9 +3,11 @@
 It imports no dvc; the command of this environment is a child process. It does not judge what DVC says.
 """
 
+import logging
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +17,8 @@ from fitladder.dvc_api.leftovers import clear_leftovers
 from fitladder.errors import EnvironmentNotReady, LineageError
 
 __all__ = ["Dvc", "dvc_environment"]
+
+log = logging.getLogger(__name__)
 
 SITE_CACHE = ".cache/dvc"
 WAIT_S = 600.0
@@ -65,6 +69,7 @@ class Dvc:
             raise EnvironmentNotReady(
                 "the dvc command", got="none beside this Python", need=str(program), do="run `make setup`"
             )
+        began_s = time.monotonic()
         try:
             done = subprocess.run(
                 [str(program), *words],
@@ -79,6 +84,7 @@ class Dvc:
             )
         except subprocess.TimeoutExpired as failure:
             raise LineageError(f"dvc {' '.join(words)} did not end", got=f"{LIMIT_S:g} s") from failure
+        log.debug("dvc %s: exit %d, %.1f s", " ".join(words), done.returncode, time.monotonic() - began_s)
         if done.returncode != 0:
             raise LineageError(f"dvc {' '.join(words)} failed", got=_reason(done.stdout, done.stderr))
         return done.stdout

@@ -8,6 +8,7 @@ server. It knows no flow and no experiment.
 import base64
 import ipaddress
 import json
+import logging
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -26,6 +27,7 @@ GREETING_S = 1.0  # a person waits at the terminal
 REQUEST_TIMEOUT_S = 20.0
 PAUSES = tenacity.wait_exponential_jitter(multiplier=0.1, max=1.0, jitter=0.2)
 BUSY = frozenset({429, 502, 503, 504})
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -88,20 +90,19 @@ class PrefectApi:
             stop=tenacity.stop_before_delay(patience_s),
             wait=PAUSES,
             retry=tenacity.retry_if_exception_type(httpx.RequestError) | tenacity.retry_if_result(wanting),
+            before_sleep=lambda state: log.debug("%s %s again: %s", method, path, _problem(state.outcome)),
         )
         try:
             return attempts(self._once, method, path, body)
         except tenacity.RetryError as gave_up:
-            last = gave_up.last_attempt
-            problem = last.exception() if last.failed else f"HTTP {last.result().status}"
-            raise self._no_answer(problem) from last.exception()
+            raise self._no_answer(_problem(gave_up.last_attempt)) from gave_up.last_attempt.exception()
         except httpx.InvalidURL as bad:
-            raise self._no_answer(bad) from bad
+            raise self._no_answer(str(bad)) from bad
 
-    def _no_answer(self, problem: object) -> EnvironmentNotReady:
+    def _no_answer(self, problem: str) -> EnvironmentNotReady:
         return EnvironmentNotReady(
             f"no answer from the Prefect server at {self.url}",
-            got=str(problem) or type(problem).__name__,
+            got=problem,
             do="start it with `fitladder server`, or set PREFECT_API_URL",
         )
 
@@ -146,6 +147,14 @@ class PrefectApi:
             return self.request("GET", "/health", patience_s=0.0).status == 200
         except EnvironmentNotReady:
             return False
+
+
+def _problem(attempt: tenacity.Future | None) -> str:
+    """What was wrong with an attempt: its error, or the status of its answer."""
+    if attempt is None:
+        return "no attempt"
+    error = attempt.exception()
+    return (str(error) or type(error).__name__) if error else f"HTTP {attempt.result().status}"
 
 
 def _is_busy(answer: Answer) -> bool:

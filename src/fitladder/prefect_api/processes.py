@@ -7,6 +7,7 @@ kernel ends them too when we die without a word. Their settings are complete her
 import contextlib
 import ctypes
 import errno
+import logging
 import os
 import signal
 import socket
@@ -37,6 +38,8 @@ __all__ = [
     "worker_command",
     "worker_environment",
 ]
+
+LOG = logging.getLogger(__name__)
 
 SERVER_PATIENCE_S = 90.0
 LAST_PORT = 65_535
@@ -158,6 +161,7 @@ def start(name: str, command: list[str], environment: Mapping[str, str], log: Pa
             start_new_session=True,
             preexec_fn=_before_exec,  # noqa: PLW1509 - we start children before any thread
         )
+    LOG.debug("started %s: process %d, output in %s", name, process.pid, log)
     return Child(name, process, log)
 
 
