@@ -14,7 +14,7 @@ from support.approvals import approve, key_of
 from support.prefect_server import PrefectServer
 
 from fitladder.errors import LadderRefused
-from fitladder.prefect_api.deployments import DEFAULT_SLOT, empty_slot
+from fitladder.prefect_api.deployments import DEFAULT_SLOT, release_slot
 from fitladder.prefect_api.runs import create_run, set_state
 
 pytestmark = pytest.mark.server
@@ -109,7 +109,7 @@ def test_what_dies_is_named_and_a_generation_outlives_its_server(
     assert f"closed run {dead.name}, which is dead: Crashed: pid " in said
     assert f"flow run {dead.run_id}) is gone" in said
     assert prefect.wait(dead).state_type == "CRASHED"
-    empty_slot(prefect.api, DEFAULT_SLOT)  # sooner than the dead run's lease of a minute ends
+    release_slot(prefect.api, DEFAULT_SLOT)  # sooner than the dead run's lease of a minute ends
     waiting = prefect.suspended(asked)
     prefect.generating(running)
     os.killpg(prefect.children["cpu"].process.pid, signal.SIGKILL)
@@ -120,7 +120,7 @@ def test_what_dies_is_named_and_a_generation_outlives_its_server(
     assert prefect.generated(running) == ["probe@64"]
 
     prefect.checkout.script(outcomes=["close:20"])
-    empty_slot(prefect.api, DEFAULT_SLOT)  # as above, of the run whose server was away
+    release_slot(prefect.api, DEFAULT_SLOT)  # as above, of the run whose server was away
     assert f"closed run {lonely.name}, which is dead: Completed" in prefect.agent("gpu 4")
     prefect.need("cpu")
     prefect.approve(waiting)

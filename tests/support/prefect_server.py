@@ -29,9 +29,9 @@ from fitladder.prefect_api.deployments import (
     CPU_POOL,
     DEFAULT_SLOT,
     GPU_POOL,
-    empty_slot,
     ensure_device,
     ensure_launches,
+    release_slot,
 )
 from fitladder.prefect_api.processes import (
     Child,
@@ -266,7 +266,7 @@ class PrefectServer:
         while self.engines():
             assert time.monotonic() < deadline, "an engine outlives its test"
             time.sleep(0.1)
-        empty_slot(self.api, DEFAULT_SLOT)
+        release_slot(self.api, DEFAULT_SLOT)
 
     def generating(self, experiment: str, times: int = 1) -> None:
         """Return once the experiment's engines were told to generate so often."""

@@ -18,7 +18,7 @@ from fitladder.prefect_api.deployments import (
     ensure_launches,
     ensure_window,
 )
-from fitladder.prefect_api.processes import hear_signals, worker_command, worker_environment
+from fitladder.prefect_api.processes import reset_signals, worker_command, worker_environment
 from fitladder.workspace import DEVICE, QUEUE, workspace_here
 
 __all__ = ["agent"]
@@ -65,5 +65,5 @@ def agent(
         f"agent of {work_pool}, queue {workspace.queue}, at {api.url}: takes {takes}, with {workspace.folder}"
     )
     os.chdir(workspace.folder)
-    hear_signals()
+    reset_signals()
     os.execve(command[0], command, environment)

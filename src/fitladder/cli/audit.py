@@ -1,7 +1,7 @@
-"""`fitladder audit FILE|EXPERIMENT`: is the model thinking, or looping?
+"""`fitladder audit FILE|EXPERIMENT`: finds exact loops in lists of token ids.
 
-A file: exact periods of anyone's token lists. A registered experiment: its verified bundles, audited again in
-a process that the kernel keeps from everything else; so nothing that could look is imported before the seal.
+A file: anyone's token lists. A registered experiment: its verified bundles, audited in a process that the
+kernel keeps from everything else; so nothing that could look is imported before the seal.
 """
 
 import importlib
@@ -43,7 +43,7 @@ def audit(
     data: DataDir = Path("data"),
     as_json: Json = False,
 ) -> None:
-    """Is the model thinking, or looping? All rows of a file are taken as cut at their budget.
+    """Find exact loops in token ids. All rows of a file are taken as cut at their budget.
 
     fitladder audit outputs.jsonl --column outputs.*.token_ids --id-column request_id --report loops.html
     """
@@ -51,7 +51,7 @@ def audit(
     if column is None and not path.exists() and not path.suffix and params.exists():
         experiment = load_registry(params).experiment(target)
         seal = seal_process(data.absolute(), target)
-        print_audits: Any = importlib.import_module("fitladder.cli.audited").print_audits
+        print_audits: Any = importlib.import_module("fitladder.cli.audit_experiment").print_audits
         print_audits(experiment, data.absolute(), seal, as_json=as_json)
         return
     if column is None and not path.exists():

@@ -1,4 +1,4 @@
-"""Where do the bundles lie that a command is about? Said in one line where there are none."""
+"""Folder of the bundles that a command is about, refused in one line where there is none."""
 
 from pathlib import Path
 

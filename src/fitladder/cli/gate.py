@@ -1,4 +1,4 @@
-"""`fitladder gate`: would this live engine have been let through? The live gates on recorded facts."""
+"""`fitladder gate`: runs the live gates on recorded engine facts."""
 
 from pathlib import Path
 from typing import Annotated, Any

@@ -10,7 +10,7 @@ from fitladder.cli.options import Json, print_json, print_table
 from fitladder.dvc_api import publish as run
 from fitladder.dvc_api.check import check_lineage
 from fitladder.dvc_api.command import Dvc
-from fitladder.dvc_api.forget import forget as put_back
+from fitladder.dvc_api.forget import forget as forget_entries
 from fitladder.registry.load import load_registry
 from fitladder.store.root import resolve_root
 
@@ -102,5 +102,5 @@ def check(
 def forget(experiment: Name, checkout: Checkout = Path()) -> None:
     """Put what dvc.lock says of an experiment back to Git's last commit; other entries stay, no file goes."""
     load_registry(checkout / "params.yaml").experiment(experiment)
-    count = put_back(checkout.absolute(), experiment)
+    count = forget_entries(checkout.absolute(), experiment)
     typer.echo(f"{experiment}: {count} entries of dvc.lock put back to what Git has")

@@ -1,4 +1,4 @@
-"""`fitladder model`: make the demo's model folder, name a folder by digest, write a weightless one."""
+"""`fitladder model`: makes the demo's model folder, names a folder by digest, writes a weightless one."""
 
 import importlib.util
 import json

@@ -1,4 +1,4 @@
-"""`fitladder validate` and `fitladder binding`: is the protocol sound, and what exactly is frozen?"""
+"""`fitladder validate` and `fitladder binding`: checks params.yaml, and shows what is frozen."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`fitladder rehearse`: build the registered engine, run every live gate, sample a little; GO-able or not?"""
+"""`fitladder rehearse`: builds the registered engine, runs every live gate and samples a little."""
 
 import logging
 import sys
@@ -68,7 +68,7 @@ def rehearse_rung(
     log: Annotated[Path | None, typer.Option("--log", help="Keep the engine's log here.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Would this rung pass its live gates? Exit code 0: GO-able; 5: not, with every reason."""
+    """Build a rung's engine and run its live gates. Exit code 0: GO-able; 5: not, with every reason."""
     workspace = workspace_here()
     experiment = load_registry(workspace.params).experiment(experiment_id)
     overrides = Overrides(

@@ -1,4 +1,4 @@
-"""`fitladder select X`: which rung did the ladder select, or explicitly none, or what is due next?"""
+"""`fitladder select X`: decides the ladder from every audit, recomputed."""
 
 import importlib
 from pathlib import Path

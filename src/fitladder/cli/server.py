@@ -27,7 +27,7 @@ def server(
         str, typer.Option("--host", help="Address to listen on; loopback needs no auth.")
     ] = "127.0.0.1",
 ) -> None:
-    """Start a Prefect server, tell it of this checkout, and keep it until Ctrl-C.
+    """Start a Prefect server, deploy this checkout to it, and keep it until Ctrl-C.
 
     PREFECT_HOME says where its database lies (.prefect/ if unset). PREFECT_API_DATABASE_CONNECTION_URL
     names a PostgreSQL in its place; it is passed on, as every PREFECT_SERVER_ variable is.

@@ -1,4 +1,4 @@
-"""`fitladder status`: experiment by rung by phase, what the disk proves, and the one command that is due."""
+"""`fitladder status`: shows for every phase what the disk proves, and the one command that is due."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,7 +11,7 @@ from fitladder.cli.options import Json, Params, print_json, print_table
 from fitladder.errors import BindingChanged, EnvironmentNotReady, FitladderError, GoRefused
 from fitladder.phase.status import ExperimentStatus, PhaseStatus, experiment_status
 from fitladder.prefect_api.client import PrefectApi, api_from_environment
-from fitladder.prefect_api.conflicts import Beside, approval_conflicts, beside_status
+from fitladder.prefect_api.conflicts import ComparedPhase, approval_conflicts, compare_status
 from fitladder.prefect_api.runs import FlowRun
 from fitladder.registry.load import load_registry
 from fitladder.workspace import Workspace, workspace_here
@@ -46,11 +46,11 @@ def status(
         except FitladderError as refusal:
             broken[name] = refusal
     api, unreachable = _server(workspace)
-    besides = [beside_status(api, workspace, one) if api else () for one in found]
-    found = [_barred(one, beside) for one, beside in zip(found, besides, strict=True)]
+    comparisons = [compare_status(api, workspace, one) if api else () for one in found]
+    found = [_barred(one, compared) for one, compared in zip(found, comparisons, strict=True)]
     against = [_approval_conflicts(api, workspace, one) if api else () for one in found]
     if as_json:
-        plain = [_plain(*three) for three in zip(found, besides, against, strict=True)]
+        plain = [_plain(*three) for three in zip(found, comparisons, against, strict=True)]
         plain += [
             {"experiment_id": name, "state": registry.experiment(name).state, "foreign": line}
             for name, line in foreign.items()
@@ -61,7 +61,7 @@ def status(
         ]
         print_json({"experiments": sorted(plain, key=lambda one: names.index(one["experiment_id"]))})
     else:
-        _print(found, besides, against, with_prefect=api is not None)
+        _print(found, comparisons, against, with_prefect=api is not None)
         for name, line in foreign.items():
             typer.echo(f"{name} ({registry.experiment(name).state}; foreign to this checkout)\n  {line}")
         for name in broken if len(names) > 1 else ():
@@ -86,16 +86,16 @@ def _server(workspace: Workspace) -> tuple[PrefectApi | None, EnvironmentNotRead
 
 
 def _approval_conflicts(api: PrefectApi, workspace: Workspace, one: ExperimentStatus) -> tuple[str, ...]:
-    """A chain that cannot be read contradicts as well, and hides no other experiment."""
+    """Conflicts of one experiment; a chain that cannot be read is one, and hides no other experiment."""
     try:
         return approval_conflicts(api, workspace, one)
     except GoRefused as refusal:
         return (str(refusal),)
 
 
-def _barred(one: ExperimentStatus, beside: tuple[Beside, ...]) -> ExperimentStatus:
-    """What another host does or did cannot be asked for again before its receipt is here."""
-    if one.barred or not any(each.elsewhere for each in beside):
+def _barred(one: ExperimentStatus, compared: tuple[ComparedPhase, ...]) -> ExperimentStatus:
+    """Bar an experiment of which another host has phases, until their receipts are here."""
+    if one.barred or not any(each.elsewhere for each in compared):
         return one
     pull = f"fitladder lineage pull {one.experiment.experiment_id}"
     return replace(
@@ -105,15 +105,15 @@ def _barred(one: ExperimentStatus, beside: tuple[Beside, ...]) -> ExperimentStat
 
 def _print(
     found: Sequence[ExperimentStatus],
-    besides: Sequence[tuple[Beside, ...]],
+    comparisons: Sequence[tuple[ComparedPhase, ...]],
     against: Sequence[tuple[str, ...]],
     *,
     with_prefect: bool,
 ) -> None:
-    for one, beside, wrong in zip(found, besides, against, strict=True):
-        runs = {each.disk.key: each.run for each in beside}
+    for one, compared, wrong in zip(found, comparisons, against, strict=True):
+        runs = {each.disk.key: each.run for each in compared}
         rows = [
-            (*_row(phase), *(_said(runs[phase.key]) if with_prefect else ()))
+            (*_row(phase), *(_run_state(runs[phase.key]) if with_prefect else ()))
             for phase in one.phases
             if phase.state != "not_run" or runs.get(phase.key)
         ]
@@ -130,7 +130,7 @@ def _print(
             print_table(title, columns, rows)
         else:
             typer.echo(f"{title}: no phase has run")
-        for each in beside:
+        for each in compared:
             key = each.disk.key
             for what, said in (("conflict", each.conflict), ("elsewhere", each.elsewhere)):
                 if said:
@@ -144,7 +144,7 @@ def _print(
         )
 
 
-def _said(run: FlowRun | None) -> tuple[str]:
+def _run_state(run: FlowRun | None) -> tuple[str]:
     return (f"{run.state_name} ({run.name})" if run else "-",)
 
 
@@ -157,7 +157,9 @@ def _row(phase: PhaseStatus) -> tuple[str, ...]:
     return (str(phase.key.thinking_budget_tokens), phase.key.phase, verdict, *short)
 
 
-def _plain(one: ExperimentStatus, beside: tuple[Beside, ...], wrong: tuple[str, ...]) -> dict[str, Any]:
+def _plain(
+    one: ExperimentStatus, compared: tuple[ComparedPhase, ...], wrong: tuple[str, ...]
+) -> dict[str, Any]:
     return {
         "approval_conflicts": list(wrong),
         "conflicts": [
@@ -167,7 +169,7 @@ def _plain(one: ExperimentStatus, beside: tuple[Beside, ...], wrong: tuple[str, 
                 "run": each.run.run_id if each.run else None,
                 "conflict": each.conflict,
             }
-            for each in beside
+            for each in compared
             if each.conflict
         ],
         "elsewhere": [
@@ -177,7 +179,7 @@ def _plain(one: ExperimentStatus, beside: tuple[Beside, ...], wrong: tuple[str, 
                 "queue": each.run.queue,
                 "says": each.elsewhere,
             }
-            for each in beside
+            for each in compared
             if each.run and each.elsewhere
         ],
         "experiment_id": one.experiment.experiment_id,

@@ -62,7 +62,7 @@ def run(
 
 @app.command()
 def show(name: Name, data: DataDir = Path("data"), as_json: Json = False) -> None:
-    """Verdict and table of a study, every figure derived again first."""
+    """Show verdict and table of a study, after deriving every figure from its measurements."""
     _print(verify_study(_folder(data, name)), as_json)
 
 

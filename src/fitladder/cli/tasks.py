@@ -1,4 +1,4 @@
-"""`fitladder tasks`: make a task set from a seed, freeze its prompts, and check that they are still those."""
+"""`fitladder tasks`: makes a task set from a seed, freezes its prompts and checks them."""
 
 from pathlib import Path
 from typing import Annotated, Literal

@@ -21,7 +21,7 @@ from fitladder.store.verify_root import VerifiedRoot, verify_root
 __all__ = ["verify"]
 
 GET_THEM = "get them with `fitladder lineage pull EXPERIMENT`, or name a root with --root"
-FILES_OF_THE_TOOLS = frozenset({".gitignore"})  # DVC puts it beside what it carries
+FILES_OF_THE_TOOLS = frozenset({".gitignore"})  # DVC writes it next to its outputs
 
 
 def verify(

@@ -1,6 +1,6 @@
 """One process of one checkout at a time may call DVC; the others wait, within a bound.
 
-DVC's own lock does not queue. It knows nothing of what is done under it.
+DVC's own `--wait-for-lock` does not wait. What is done under the lock is the caller's.
 """
 
 import json

@@ -1,7 +1,7 @@
-"""Do dvc.lock, the files, DVC's stores and the receipts tell one story? DVC's "up to date" is not asked.
+"""Check of dvc.lock against the files, DVC's stores and the receipts, from bytes that are hashed now.
 
-Raw bytes are hashed at each read. The first contradiction is named by path, with what was found and what is
-recorded; nothing is repaired or made again here.
+DVC's own status is not used: it accepts tampered objects, links and second hard links. The first
+contradiction is named by path, with what was found and what is recorded; nothing is repaired here.
 """
 
 import stat
@@ -24,14 +24,14 @@ from fitladder.registry.provenance import check_parity
 __all__ = [
     "check_chain",
     "check_lineage",
-    "check_nothing_in_the_way",
-    "check_places",
+    "check_output_paths",
     "check_remotes",
+    "check_replaceable",
 ]
 
 
 def check_lineage(checkout: Path, experiment_id: str, *, with_remotes: bool = False) -> int:
-    """Check everything that dvc.lock records of an experiment; the number of objects that were hashed.
+    """Check everything that dvc.lock records of an experiment; return how many objects were hashed.
 
     `with_remotes`: each remote that is a folder must hold every object too. Raises LineageError, or the kinds
     of BundleError where a receipt and its bundle disagree.
@@ -48,7 +48,7 @@ def check_lineage(checkout: Path, experiment_id: str, *, with_remotes: bool = Fa
         raise LineageError(
             f"dvc.lock records nothing of {experiment_id}", do=f"run `dvc repro report@{experiment_id}`"
         )
-    check_places(stages, load_outputs(checkout / "dvc.yaml", list(registry.experiments)))
+    check_output_paths(stages, load_outputs(checkout / "dvc.yaml", list(registry.experiments)))
     check_chain(stages)
     cache = cache_store(checkout)
     remotes = [store for remote in load_remotes(checkout) if (store := remote.store)]
@@ -63,7 +63,7 @@ def check_lineage(checkout: Path, experiment_id: str, *, with_remotes: bool = Fa
 
 
 def check_remotes(checkout: Path, experiment_id: str) -> None:
-    """Every object that dvc.lock records of an experiment is whole in each remote that is a folder.
+    """Hash every object that dvc.lock records of an experiment in each remote that is a folder.
 
     Needs no file of the experiment here. Raises LineageError naming the object and where it was looked for.
     """
@@ -76,8 +76,8 @@ def check_remotes(checkout: Path, experiment_id: str) -> None:
             check_objects([*needed, (out.md5, out.path)], remotes)
 
 
-def check_nothing_in_the_way(checkout: Path, experiment_id: str) -> None:
-    """What lies at a recorded place is the recorded thing: DVC overwrites nothing that it has no copy of.
+def check_replaceable(checkout: Path, experiment_id: str) -> None:
+    """Refuse to pull over an output that is not the recorded one, which DVC would not overwrite either.
 
     Raises LineageError naming the first output that is another.
     """
@@ -93,23 +93,28 @@ def check_nothing_in_the_way(checkout: Path, experiment_id: str) -> None:
                 )
 
 
-def check_places(stages: Mapping[str, LockedStage], promised: Mapping[str, Sequence[str]]) -> None:
-    """Outputs are recorded where dvc.yaml puts them; a renamed or moved one is never made again by itself."""
+def check_output_paths(stages: Mapping[str, LockedStage], declared: Mapping[str, Sequence[str]]) -> None:
+    """Refuse a dvc.lock whose outputs are not those of dvc.yaml, as after a rename by hand.
+
+    Args:
+        stages: of dvc.lock, by name.
+        declared: output paths of dvc.yaml, by stage.
+    """
     for name, stage in stages.items():
-        if name not in promised:
+        if name not in declared:
             raise LineageError(f"dvc.lock records {name}", got="no such stage in dvc.yaml", need=name)
-        for path in sorted(stage.outs.keys() ^ set(promised[name])):
+        for path in sorted(stage.outs.keys() ^ set(declared[name])):
             recorded = path in stage.outs
             raise LineageError(
                 f"{name}: output {path} is " + ("not in dvc.yaml" if recorded else "not in dvc.lock"),
-                got=", ".join(promised[name] if recorded else sorted(stage.outs)),
+                got=", ".join(declared[name] if recorded else sorted(stage.outs)),
                 need=f"{path} as recorded" if recorded else "the recorded path",
                 do="an output that was recorded is not renamed or moved: restore dvc.yaml and the file",
             )
 
 
 def check_chain(stages: Mapping[str, LockedStage]) -> None:
-    """What one stage made is what the next one read; a merge of two branches' locks shows here."""
+    """Refuse a dvc.lock in which a stage read another file than the one before it made, as after a merge."""
     made = {out.path: (out, name) for name, stage in stages.items() for out in stage.outs.values()}
     for name, stage in stages.items():
         for dep in stage.deps.values():
@@ -152,7 +157,7 @@ def _check_bytes(checkout: Path, out: LockedPath, stores: Sequence[Store]) -> No
 
 
 def _check_one_name(path: Path) -> None:
-    """A second hard link could change the bytes later, unseen."""
+    """Refuse a second hard link, through which the bytes could be changed later."""
     for one in path.rglob("*") if path.is_dir() else (path,):
         status = one.lstat()
         if stat.S_ISREG(status.st_mode) and status.st_nlink != 1:

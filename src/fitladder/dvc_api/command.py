@@ -1,6 +1,7 @@
-"""How is the dvc command run here: in which environment, under which lock, failing in which one line?
+"""Call of the dvc command: its environment, the lock it runs under, and its failure in one line.
 
-It imports no dvc; the command of this environment is a child process. It does not judge what DVC says.
+The command of this Python environment runs as a child process; dvc is not imported. This is the only module
+that starts it.
 """
 
 import logging
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fitladder.dvc_api.call_lock import project_lock
-from fitladder.dvc_api.leftovers import clear_leftovers
+from fitladder.dvc_api.stale_rwlock import clear_stale_rwlock
 from fitladder.errors import EnvironmentNotReady, LineageError
 
 __all__ = ["Dvc", "dvc_environment"]
@@ -34,7 +35,7 @@ _NOISE = (
 
 
 def dvc_environment(checkout: Path, environment: Mapping[str, str]) -> dict[str, str]:
-    """`environment` plus: no analytics, caches inside the checkout, this environment's commands first."""
+    """`environment` with analytics off, caches inside the checkout and this environment's commands first."""
     here = str(Path(sys.executable).parent)
     return {
         **environment,
@@ -60,14 +61,17 @@ class Dvc:
         Raises LineageError with DVC's own last error line, EnvironmentNotReady where dvc is not installed.
         """
         with project_lock(self.checkout, "dvc " + " ".join(words), wait_s=self.wait_s):
-            clear_leftovers(self.checkout)
+            clear_stale_rwlock(self.checkout)
             return self._run(words)
 
     def _run(self, words: Sequence[str]) -> str:
         program = Path(sys.executable).parent / "dvc"
         if not program.is_file():
             raise EnvironmentNotReady(
-                "the dvc command", got="none beside this Python", need=str(program), do="run `make setup`"
+                "the dvc command",
+                got="none in the environment of this Python",
+                need=str(program),
+                do="run `make setup`",
             )
         began_s = time.monotonic()
         try:

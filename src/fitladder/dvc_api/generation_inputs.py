@@ -1,7 +1,7 @@
-"""Did the recorded inputs exist before the recorded bundles? Receipts know what generation was given.
+"""Check that the inputs which dvc.lock records with the bundles are those the bundles were generated from.
 
-dvc.lock can be made to say otherwise, by a forced run or by a commit without one. This compares what it
-claims with the binding and the prompts in every preflight.
+A forced run, or an edited dvc.lock, can record later inputs; binding and prompts in each preflight say what
+generation was given.
 """
 
 from pathlib import Path
@@ -25,7 +25,7 @@ AFTER = "inputs recorded after generation"
 
 
 def check_recorded_generation(checkout: Path, stage: LockedStage, registry: Registry) -> None:
-    """Parameters, prompts and code that dvc.lock records beside the bundles are those they were made with.
+    """Compare parameters, prompts and code that dvc.lock records for the bundles with their preflights.
 
     Raises LineageError naming the first that was recorded afterwards, the kinds of BundleError where a bundle
     cannot be believed at all.
@@ -76,7 +76,7 @@ def _check_prompts(checkout: Path, stage: LockedStage, found: VerifiedRoot) -> N
 
 
 def _check_code(checkout: Path, stage: LockedStage, found: VerifiedRoot, experiment: Experiment) -> None:
-    """Where the code here is not what generated, dvc.lock may not record the code here beside the bundles."""
+    """Where the code here is not what generated, dvc.lock may not record the code here for the bundles."""
     now = bind(experiment)
     for one in begun(found):
         try:

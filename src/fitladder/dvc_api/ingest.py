@@ -1,7 +1,7 @@
 """Bundles brought from an external root into the checkout: verified there, copied, compared byte by byte.
 
-The copy is exchanged for the old one in one rename and is never half in; whatever step died, the next call
-goes on from the disk. The root is only read. It speaks to no DVC.
+The copy replaces the old one in one rename and is never partly there; after an interruption at any step the
+next call continues from the disk. The root is only read. DVC is not called.
 """
 
 import os
@@ -28,7 +28,7 @@ __all__ = ["Ingested", "check_source", "ingest"]
 
 @dataclass(frozen=True)
 class Ingested:
-    """What lies in `data/bundles/X` now. `is_new` is False where it lay there already."""
+    """What is in `data/bundles/X` now. `is_new` is False where it was there already."""
 
     experiment_id: str
     folder: Path
@@ -40,7 +40,7 @@ class Ingested:
 def ingest(
     registry: Registry, experiment_id: str, root: Path, data_dir: Path, environment: Mapping[str, str]
 ) -> Ingested:
-    """Bring what `root` holds into `data/bundles/X`.
+    """Copy the bundles of `root` into `data/bundles/X`.
 
     Raises RootRefused on a root that is not this experiment's to read, the kinds of BundleError and
     BindingChanged where root or copy cannot be believed, LineageError where the copy here is no earlier state
@@ -64,7 +64,7 @@ def ingest(
 def check_source(
     registry: Registry, experiment: Experiment, root: Path, environment: Mapping[str, str]
 ) -> None:
-    """A root that is no predecessor's and no other experiment's. Raises RootRefused."""
+    """Raise RootRefused for a predecessor's root, or one of another experiment."""
     forbidden = [("a forbidden root", path) for path in experiment.artifacts.forbidden_roots]
     for other in registry.experiments.values():
         if other.experiment_id != experiment.experiment_id:

@@ -1,7 +1,7 @@
-"""Are the recorded bytes in DVC's stores, and are they those bytes? Each object is hashed as it lies there.
+"""Check of objects in DVC's stores: each recorded object is there, and its bytes have its MD5.
 
-Stores are folders laid out as DVC 3 does (`files/md5/ab/cdef...`): the cache, and remotes that are folders.
-What a remote elsewhere holds, `dvc push` and `dvc pull` say.
+Stores are folders in DVC 3's layout (`files/md5/ab/cdef...`): the cache, and remotes that are folders. DVC
+does not hash a write-protected object again. Remotes elsewhere are left to `dvc push` and `dvc pull`.
 """
 
 import json
@@ -23,7 +23,7 @@ class Store:
     folder: Path
 
     def path(self, md5: str) -> Path:
-        """Where an object lies, there or not."""
+        """Path of an object, which need not exist."""
         return self.folder / "files" / "md5" / md5[:2] / md5[2:]
 
 
@@ -58,9 +58,14 @@ def read_listing(stores: Sequence[Store], md5: str, *, where: str) -> dict[str, 
 def check_objects(
     needed: Iterable[tuple[str, str]], required: Sequence[Store], others: Sequence[Store] = ()
 ) -> None:
-    """Every (md5, its owner) is in each required store, whole; what another store has of it is whole too.
+    """Hash objects in every store that has them, and require them in some.
 
-    Raises LineageError at the first that is not, naming the object and every place looked in.
+    Args:
+        needed: MD5 of each object, with the path that it belongs to.
+        required: stores that must have every object.
+        others: stores that may lack an object.
+
+    Raises LineageError at the first that is missing or corrupt, naming the object and every place looked in.
     """
     for md5, owner in needed:
         having = [store for store in (*required, *others) if _whole(store, md5)]

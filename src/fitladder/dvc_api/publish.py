@@ -1,6 +1,6 @@
 """From an external root to a pushed, audited and reported experiment: the steps of flows/lineage.py.
 
-Each step may be repeated; after an interruption the whole is called again. Git is the user's: the commit to
+Each step may be repeated; after an interruption, call the whole once more. Git is the user's: the commit to
 make is returned, never made.
 """
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fitladder.dvc_api.call_lock import project_lock
-from fitladder.dvc_api.check import check_lineage, check_nothing_in_the_way, check_remotes
+from fitladder.dvc_api.check import check_lineage, check_remotes, check_replaceable
 from fitladder.dvc_api.command import WAIT_S, Dvc
 from fitladder.dvc_api.ingest import Ingested, ingest
 from fitladder.dvc_api.record_files import check_records
@@ -79,7 +79,7 @@ def pull(dvc: Dvc, experiment_id: str) -> int:
         dvc.run("pull", "--with-deps", f"report@{experiment_id}")
     except LineageError:
         check_remotes(dvc.checkout, experiment_id)
-        check_nothing_in_the_way(dvc.checkout, experiment_id)
+        check_replaceable(dvc.checkout, experiment_id)
         raise
     return check_lineage(dvc.checkout, experiment_id)
 

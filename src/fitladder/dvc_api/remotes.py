@@ -1,6 +1,7 @@
-"""Which remotes does .dvc/config name, and does DVC treat them so that a tampered object is refused?
+"""Cache and remotes in .dvc/config, and the settings under which DVC refuses a tampered object.
 
-Reads configuration only. Places that are folders can be looked into (objects.py); others only by DVC.
+Reads configuration only, without DVC: one call of `dvc config` takes a second or more. Places that are
+folders are checked by objects.py, others only by DVC.
 """
 
 import configparser

@@ -1,7 +1,7 @@
-"""Does dvc.yaml carry exactly the experiments that params.yaml registers, each in one of its two lists?
+"""The two lists of experiments in dvc.yaml, which together must be exactly those of params.yaml.
 
-`carried` experiments bring their bundles through this repository, of `recorded` ones only registered figures
-are kept. It reads two lists and nothing else of the graph.
+Bundles of `carried` experiments come through this repository; of `recorded` ones only registered figures are
+kept. Nothing else of the graph is read.
 """
 
 from pathlib import Path
@@ -41,7 +41,7 @@ def parse_lists(text: str, *, where: str) -> dict[str, tuple[str, ...]]:
 
 
 def check_registered(registry: Registry, dvc_yaml: Path) -> None:
-    """Raises LineageError unless exactly the registered experiments stand in the lists, each once."""
+    """Raise LineageError unless the lists have exactly the registered experiments, each once."""
     lists = load_lists(dvc_yaml)
     listed = [item for items in lists.values() for item in items]
     for item in (*listed, *registry.experiments):

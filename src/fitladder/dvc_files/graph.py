@@ -1,7 +1,7 @@
-"""Which outputs does dvc.yaml promise now, stage by stage? Its own small grammar, read without DVC.
+"""Output paths that dvc.yaml declares for every stage, read without DVC.
 
-Only what our dvc.yaml uses: scalar vars, lists, `foreach` over a list or over the registered experiments,
-`${name}`. Anything else is refused.
+Understands what this repository's dvc.yaml uses: scalar vars, lists, `foreach` over a list or over the
+registered experiments, `${name}`. Anything else is refused.
 """
 
 import re

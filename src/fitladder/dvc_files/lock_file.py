@@ -1,6 +1,6 @@
-"""What does dvc.lock record? Stages with the MD5 of every input and output, parsed by ourselves.
+"""Stages in dvc.lock with the MD5 of every input and output.
 
-Pure but for one read. It trusts nothing: whether files, cache and receipts agree, dvc_api/check.py asks.
+Pure but for one read. Whether files, cache and receipts agree with them is checked in dvc_api/check.py.
 """
 
 from dataclasses import dataclass

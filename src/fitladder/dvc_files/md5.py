@@ -1,7 +1,7 @@
-"""Which MD5 would DVC give these raw bytes? Computed here at each read, without DVC's memory of earlier ones.
+"""MD5 of files and folders as DVC records them, computed from the bytes at each call.
 
-DVC believes a file that kept size and time; nothing here does. Links and special files are refused, since
-what they point to can change behind the digest.
+DVC trusts a file that kept its size and time; nothing here does. Links and special files are refused, since
+what they point to can change after the digest.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ _IGNORED = frozenset({"__pycache__", ".DS_Store"})  # as .dvcignore says of code
 def raw_md5(path: Path) -> str:
     """MD5 of a file, or of a folder's listing with `.dir` behind it, as dvc.lock writes them.
 
-    Raises LineageError where nothing, a link or a special file stands there or below.
+    Raises LineageError where there is nothing, or a link or a special file there or below.
     """
     if path.is_symlink():
         raise LineageError(f"{path}", got=_link(path), need="bytes of its own", do="copy instead of linking")

@@ -1,7 +1,7 @@
-"""Do the approvals on disk contradict what was answered and dispatched, as the server remembers it?
+"""Conflicts between the approvals on disk and what the server recorded of launches and phases.
 
-A chain shows by itself every edit but that of its end. The server kept what it was told: each phase run the
-whole chain of its dispatch, each launch how it ended. Answers that this checkout never received are no edit.
+A chain of approvals shows every edit but one at its end. The server kept what it was sent: each phase run the
+whole chain at its dispatch, each launch how it ended. An answer that this checkout never received is no edit.
 """
 
 from collections.abc import Iterable, Sequence
@@ -29,18 +29,23 @@ def audit_approvals(
     used: Iterable[str],
     is_whole: bool = True,
 ) -> tuple[str, ...]:
-    """One line a contradiction, each with both values. `used`: the GOs that preflights on disk name.
+    """Return one line for each contradiction, with both values.
 
-    `is_whole`: False where the chain is a reader's copy, whose end may still be on its way.
+    Args:
+        chain: approvals of one experiment, oldest first.
+        launches: its launch runs.
+        phases: its phase runs.
+        used: SHA-256 of the GOs that preflights on disk name.
+        is_whole: False where the chain is a reader's copy, which may lack the newest entries.
     """
     known = {entry.parsed().sha256 for entry in chain if entry.kind == "go"}
     gone = [f"the GO {go} of a preflight is not in the approvals" for go in used if go not in known]
-    edited = (_dispatched_with(chain, run, is_whole=is_whole) for run in phases)
-    answered = (_answered(chain, run) for run in launches)
-    return (*gone, *filter(None, edited), *filter(None, answered))
+    edited = (_dispatch_conflict(chain, run, is_whole=is_whole) for run in phases)
+    ended = (_answer_conflict(chain, run) for run in launches)
+    return (*gone, *filter(None, edited), *filter(None, ended))
 
 
-def _dispatched_with(chain: tuple[Entry, ...], run: FlowRun, *, is_whole: bool) -> str | None:
+def _dispatch_conflict(chain: tuple[Entry, ...], run: FlowRun, *, is_whole: bool) -> str | None:
     sent = str(run.parameters.get("approvals") or "").encode().splitlines()
     for number, line in enumerate(sent if is_whole else sent[: len(chain)], start=1):
         own = canonical_bytes(chain[number - 1]) if number <= len(chain) else b""
@@ -53,7 +58,7 @@ def _dispatched_with(chain: tuple[Entry, ...], run: FlowRun, *, is_whole: bool) 
     return None
 
 
-def _answered(chain: tuple[Entry, ...], run: FlowRun) -> str | None:
+def _answer_conflict(chain: tuple[Entry, ...], run: FlowRun) -> str | None:
     need, answer = ENDED_AS.get(run.state_name), answer_to(chain, run.run_id)
     if need is None or answer is None or answer.kind == need:
         return None

@@ -1,4 +1,4 @@
-"""What does Prefect say beside what the disk proves, and where do the two contradict each other?
+"""Comparison of what Prefect says of each phase with what its files prove.
 
 Truth is the receipt. Nothing is repaired here: a conflict is named, with the run and the phase, for a person.
 """
@@ -22,12 +22,12 @@ from fitladder.store.root import resolve_root
 from fitladder.workspace import Workspace
 
 __all__ = [
-    "Beside",
+    "ComparedPhase",
     "OnDisk",
     "approval_conflicts",
-    "beside_status",
     "check_one_host",
     "compare",
+    "compare_status",
     "load_phase_runs",
 ]
 
@@ -37,7 +37,7 @@ HARMLESS_NAMES = frozenset({"Delivered"})  # completed runs that were never to m
 
 @dataclass(frozen=True)
 class OnDisk:
-    """One phase as its verified files say. `go_sha256` is None where nothing stands."""
+    """One phase as its verified files say. `go_sha256` is None for a phase that was never begun."""
 
     key: BundleKey
     state: Literal["not_run", "preflight_only", "complete"]
@@ -45,10 +45,10 @@ class OnDisk:
 
 
 @dataclass(frozen=True)
-class Beside:
-    """One phase on disk, the run that speaks for it, and the contradiction in words, if any.
+class ComparedPhase:
+    """One phase on disk, the run that is compared with it, and the contradiction in words, if any.
 
-    `elsewhere`: what its run says of a phase whose receipt can only be on another host yet.
+    `elsewhere`: state of a run whose receipt can only be on another host so far.
     """
 
     disk: OnDisk
@@ -63,7 +63,7 @@ def load_phase_runs(api: PrefectApi, experiment_id: str) -> tuple[FlowRun, ...]:
 
 
 def check_one_host(api: PrefectApi, experiment_id: str, queue: str) -> None:
-    """Every phase of an experiment went to this queue, the one host of its root. Raises RootRefused."""
+    """Raise RootRefused where a phase of the experiment went to another queue, and so to another host."""
     for run in load_phase_runs(api, experiment_id):
         if run.queue != queue:
             raise RootRefused(
@@ -80,30 +80,34 @@ def compare(
     *,
     root_is_held: bool,
     root_is_here: bool = True,
-) -> tuple[Beside, ...]:
-    """One entry a phase, in the order given. `root_is_held`: some live process of this host holds the root.
+) -> tuple[ComparedPhase, ...]:
+    """Compare each phase with its decisive run: the newest with the GO on disk, else the newest of its key.
 
-    `root_is_here`: False on a reader's machine, where a phase that ran elsewhere is no contradiction.
+    Args:
+        phases: what the files prove.
+        runs: phase runs of the same experiment, oldest first.
+        root_is_held: whether a live process of this host holds the artifact root.
+        root_is_here: False on a reader's machine, where a phase that ran elsewhere is no contradiction.
 
-    The run that speaks for a phase is the newest that was given the GO on disk, else the newest of its key.
+    Returns one entry for each phase, in the order given.
     """
-    found = (_beside(disk, _speaking(disk, runs), root_is_held=root_is_held) for disk in phases)
-    return tuple(found if root_is_here else map(_seen_from_afar, found))
+    found = (_compared(disk, _decisive_run(disk, runs), root_is_held=root_is_held) for disk in phases)
+    return tuple(found if root_is_here else map(_without_root, found))
 
 
 def _key_of(parameters: Mapping[str, object]) -> tuple[object, object, object]:
     return parameters.get("experiment"), parameters.get("budget"), parameters.get("phase")
 
 
-def _speaking(disk: OnDisk, runs: Sequence[FlowRun]) -> FlowRun | None:
+def _decisive_run(disk: OnDisk, runs: Sequence[FlowRun]) -> FlowRun | None:
     wanted = (disk.key.experiment_id, disk.key.thinking_budget_tokens, disk.key.phase)
     mine = [run for run in runs if _key_of(run.parameters) == wanted]
     used = [run for run in mine if run.parameters.get("go_sha256") == disk.go_sha256]
-    good = [run for run in used if run.state_type == "COMPLETED"]  # a later refused replay does not speak
+    good = [run for run in used if run.state_type == "COMPLETED"]  # a later refused replay decides nothing
     return next(iter([*reversed(good), *reversed(used), *reversed(mine)]), None)
 
 
-def _beside(disk: OnDisk, run: FlowRun | None, *, root_is_held: bool) -> Beside:
+def _compared(disk: OnDisk, run: FlowRun | None, *, root_is_held: bool) -> ComparedPhase:
     conflict = None
     if run is not None and run.state_name not in HARMLESS_NAMES:
         name = f"run {run.name} says {run.state_name}"
@@ -116,18 +120,18 @@ def _beside(disk: OnDisk, run: FlowRun | None, *, root_is_held: bool) -> Beside:
                 "over a valid receipt" if disk.state == "complete" else f"over {disk.state.replace('_', ' ')}"
             )
             conflict = f"{name} {over}, but nobody on this host holds the root: it is dead or elsewhere"
-    return Beside(disk, run, conflict)
+    return ComparedPhase(disk, run, conflict)
 
 
-def _seen_from_afar(one: Beside) -> Beside:
-    """Without the root, a run that goes on or is done proves nothing here, and contradicts nothing."""
+def _without_root(one: ComparedPhase) -> ComparedPhase:
+    """Take a conflict back that the absent root explains: the run goes on, or is done, on another host."""
     run = one.run
     if run is None or one.disk.state == "complete" or run.state_type in ENDED_BADLY:
         return one
     if run.state_name in HARMLESS_NAMES:
         return one
     says = f"run {run.name} says {run.state_name} on queue {run.queue}"
-    return Beside(one.disk, run, None, f"{says}; no receipt of it is here yet")
+    return ComparedPhase(one.disk, run, None, f"{says}; no receipt of it is here yet")
 
 
 def approval_conflicts(api: PrefectApi, workspace: Workspace, status: ExperimentStatus) -> tuple[str, ...]:
@@ -144,7 +148,9 @@ def approval_conflicts(api: PrefectApi, workspace: Workspace, status: Experiment
     )
 
 
-def beside_status(api: PrefectApi, workspace: Workspace, status: ExperimentStatus) -> tuple[Beside, ...]:
+def compare_status(
+    api: PrefectApi, workspace: Workspace, status: ExperimentStatus
+) -> tuple[ComparedPhase, ...]:
     """`compare` for everything that `fitladder status` shows of an experiment."""
     experiment_id = status.experiment.experiment_id
     root = _root_here(workspace, status.experiment)
@@ -157,7 +163,7 @@ def beside_status(api: PrefectApi, workspace: Workspace, status: ExperimentStatu
 
 
 def _root_here(workspace: Workspace, experiment: Experiment) -> Path | None:
-    """Its path only: what lies in it was verified for the status that is shown."""
+    """Path of the root, not verified: the status that is shown has verified it."""
     try:
         others = load_registry(workspace.params).experiments.values()
         return resolve_root(experiment, workspace.environment, others=others)

@@ -1,7 +1,7 @@
-"""Which runs does the server believe to be running here although their process is gone?
+"""Closing of phase runs that the server believes to be running here although their process is gone.
 
-A dead run keeps its place in the work pool for ever, since nobody tells the server. Only what the disk of
-this host proves is closed: a lock that names the dead process, or a phase of its GO that nobody works on.
+A dead run would keep its place in the work pool for ever. Only what the disk of this host proves is closed:
+a lock that names the dead process, or a phase of its GO that no process works on.
 """
 
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ class Closed:
 def close_dead_runs(api: PrefectApi, workspace: Workspace) -> tuple[Closed, ...]:
     """Close every phase run of this host whose process is gone; whatever is not proved stays open.
 
-    A run whose receipt stands is completed, any other crashed. Raises what reading a root raises.
+    A run with a valid receipt becomes completed, any other crashed. Raises what reading a root raises.
     """
     open_runs = [run for flow in FLOWS for run in flow_runs(api, flow, state_types=UNFINISHED)]
     if not open_runs:
@@ -50,13 +50,13 @@ def close_dead_runs(api: PrefectApi, workspace: Workspace) -> tuple[Closed, ...]
 
 
 def _proof(proofs: Mapping[Any, tuple[str, str]], run: FlowRun) -> tuple[str, str] | None:
-    """A receipt says more than a dead process, and that more than a preflight."""
+    """The strongest proof: a receipt before a dead process, that before a preflight."""
     of_go, of_process = proofs.get(run.parameters.get("go_sha256")), proofs.get(run.run_id)
     return of_go if of_go and of_go[0] == "Completed" else of_process or of_go
 
 
 def _proofs(workspace: Workspace, asked: set[Any]) -> Mapping[Any, tuple[str, str]]:
-    """Flow-run id or GO -> how the run ended and why we know, of every root that nobody here works on."""
+    """How runs ended and the proof, by flow-run id or GO, for every root that no process here holds."""
     found: dict[Any, tuple[str, str]] = {}
     registered = load_registry(workspace.params).experiments
     for name, experiment in registered.items():

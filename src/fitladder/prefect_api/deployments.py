@@ -1,7 +1,8 @@
-"""What must a server know before anything can run? Pools, a work queue a host, and a slot a device.
+"""Work pools, a work queue for each host and a concurrency limit for each device, made on a server.
 
-A host has one queue, of one name, in every pool: launches, phases and lineage of an experiment all run where
-its root is. Idempotent. A queue lets one phase run for each device of its host, a pool as many as its queues.
+Every function may be repeated. A host has one queue, of one name, in every pool: launches, phases and lineage
+of an experiment all run where its root is. A queue lets one phase run for each device of its host, a pool as
+many as its queues.
 """
 
 import json
@@ -21,11 +22,11 @@ __all__ = [
     "GPU_POOL",
     "check_queue_name",
     "claim_queue",
-    "empty_slot",
     "ensure_device",
     "ensure_launches",
     "ensure_window",
     "queue_names",
+    "release_slot",
 ]
 
 CPU_POOL = "fitladder-cpu"
@@ -39,7 +40,7 @@ COPIED = (
 
 
 def check_queue_name(name: str) -> None:
-    """Raises UsageError where a queue could not be part of the names that are made of it."""
+    """Raise UsageError unless a queue can be part of the names that are made of it."""
     if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,39}", name):
         raise UsageError(
             "the name of a work queue",
@@ -49,7 +50,7 @@ def check_queue_name(name: str) -> None:
 
 
 def ensure_launches(api: PrefectApi, queue: str = DEFAULT_QUEUE, pool: str = CPU_POOL) -> None:
-    """The pool of launches and lineage, without a limit, and this host's queue in it."""
+    """Make the pool of launches and lineage, without a limit, and this host's queue in it."""
     _ensure_pool(api, pool, None)
     if queue not in queue_names(api, pool):
         _change(api, "POST", f"/work_pools/{pool}/queues", {"name": queue})
@@ -58,7 +59,7 @@ def ensure_launches(api: PrefectApi, queue: str = DEFAULT_QUEUE, pool: str = CPU
 def ensure_device(
     api: PrefectApi, queue: str = DEFAULT_QUEUE, device: str = DEFAULT_DEVICE, pool: str = GPU_POOL
 ) -> None:
-    """The pool of phases, this host's queue in it and the device's slot: one engine a device at a time.
+    """Make the pool of phases, this host's queue in it and the device's limit of one engine at a time.
 
     A limit that somebody raised stays; a further device of the host raises it by one.
     """
@@ -80,7 +81,7 @@ def ensure_device(
 
 
 def ensure_window(api: PrefectApi, queue: str) -> None:
-    """The scheduled window of one host: `scheduled-phase` again, on that host's queue."""
+    """Deploy `scheduled-phase` for the queue of one more host. Raises EnvironmentNotReady: not deployed."""
     if queue == DEFAULT_QUEUE:
         return
     found = api.read(f"/deployments/name/{WINDOW}/{WINDOW}")
@@ -95,9 +96,9 @@ def ensure_window(api: PrefectApi, queue: str) -> None:
 
 
 def claim_queue(api: PrefectApi, queue: str, folder: Path) -> None:
-    """One queue, one checkout of one host, for ever: what is answered in one is never run by another.
+    """Bind a queue to one checkout of one host, so that no other runs what was approved in it.
 
-    Raises EnvironmentNotReady where another holds it; the server's own unique names decide a race.
+    Raises EnvironmentNotReady where another has it; the server's unique variable names decide a race.
     """
     name = f"fitladder_queue_{queue.replace('-', '_')}"
     mine = {"host": socket.gethostname(), "checkout": str(folder)}
@@ -137,7 +138,7 @@ def _ensure_pool(api: PrefectApi, name: str, concurrency_limit: int | None) -> N
 
 
 def _change(api: PrefectApi, method: str, path: str, body: dict[str, Any]) -> None:
-    """409: somebody else made it just now."""
+    """Send one change; 409 says that somebody else made it just now."""
     answer = api.request(method, path, body)
     if answer.status >= 300 and answer.status != 409:
         raise EnvironmentNotReady(
@@ -145,7 +146,7 @@ def _change(api: PrefectApi, method: str, path: str, body: dict[str, Any]) -> No
         )
 
 
-def empty_slot(api: PrefectApi, name: str) -> None:
-    """Forget a dead holder. Only for a server whose every worker is known to be gone."""
+def release_slot(api: PrefectApi, name: str) -> None:
+    """Free a device's limit of a dead holder, on a server whose workers are all known to be gone."""
     body: dict[str, Any] = {"active_slots": 0}
     api.request("PATCH", f"/v2/concurrency_limits/{name}", body)

@@ -1,6 +1,6 @@
-"""What happens to a run while somebody waits for it? Its states and live lines, until it ends or asks.
+"""Polling of one flow run until it ends or waits for an answer.
 
-Turns a failed run's message back into the refusal that it was, so that a program ends with its exit code.
+Turns the message of a failed run back into the error that it was, so that a command ends with its exit code.
 """
 
 import inspect
@@ -25,7 +25,7 @@ _NAMED = re.compile(r"\b([A-Z][A-Za-z]+): (.*)", re.DOTALL)
 
 
 def refusal_of(run: FlowRun) -> FitladderError:
-    """The error that a run which did not complete stands for, with the run's name."""
+    """The error of a run that did not complete, with the run's name."""
     found = _NAMED.search(run.message)
     kind = REFUSALS.get(found.group(1)) if found else None
     if kind is not None and found is not None:
@@ -43,7 +43,13 @@ def follow(
     check_alive: Callable[[], None],
     until: Callable[[FlowRun], bool] = lambda _: False,
 ) -> FlowRun:
-    """Poll a run until `until` holds or it is final; `on_line` hears every new live line."""
+    """Poll a run until it is final or `until` holds, and return its last state.
+
+    Args:
+        on_line: called with every new progress line of a phase.
+        check_alive: called at each poll; raises where a process that is needed ended.
+        until: condition to return earlier.
+    """
     last: str | None = None
     while True:
         run = read_run(api, run_id)

@@ -1,7 +1,7 @@
-"""How are a Prefect server and its workers started, watched and surely ended from one program?
+"""Prefect server and workers as child processes: their settings, start, supervision and end.
 
-Each child leads a process group, so that Ctrl-C reaches only us and we end them in order; on Linux the
-kernel ends them too when we die without a word. Their settings are complete here and nowhere else.
+Each child leads a process group, so that Ctrl-C reaches only this program, which ends them in order; on Linux
+the kernel ends them too when this program is killed. Their settings are complete here and nowhere else.
 """
 
 import contextlib
@@ -28,8 +28,8 @@ __all__ = [
     "Child",
     "end_all",
     "free_port",
-    "hear_signals",
     "last_line",
+    "reset_signals",
     "server_environment",
     "start",
     "start_server",
@@ -69,7 +69,7 @@ class Child:
     name: str
     process: "subprocess.Popen[bytes]"
     log: Path
-    told: bool = False
+    is_terminated: bool = False
 
     def check_alive(self) -> None:
         """Raises EnvironmentNotReady with the end of its log where it is gone."""
@@ -82,12 +82,12 @@ class Child:
 
     def terminate(self) -> None:
         """SIGTERM to the group, once: Prefect takes a second one for SIGKILL."""
-        if not self.told:
-            self.told = True
+        if not self.is_terminated:
+            self.is_terminated = True
             self._signal(signal.SIGTERM)
 
     def end(self, patience_s: float) -> None:
-        """SIGTERM to the group, then SIGKILL to what is left. Safe to call again."""
+        """SIGTERM to the group, then SIGKILL to what is left after `patience_s`. May be repeated."""
         self.terminate()
         self._wait(patience_s)
         if _group_lives(self.process):
@@ -123,7 +123,7 @@ def _group_lives(process: "subprocess.Popen[bytes]") -> bool:
 
 
 def last_line(path: Path) -> str:
-    """The last line that says anything in a log."""
+    """The last line of a log that is not empty."""
     try:
         lines = path.read_text(errors="replace").splitlines()
     except OSError:
@@ -131,18 +131,18 @@ def last_line(path: Path) -> str:
     return next((line.strip()[:300] for line in reversed(lines) if line.strip()), "nothing logged")
 
 
-def hear_signals() -> None:
-    """Undo what a shell did to its background jobs: a worker that ignores SIGINT ignores SIGTERM too.
+def reset_signals() -> None:
+    """Restore SIGINT and SIGTERM, which a shell ignores for background jobs.
 
-    Prefect's worker turns the SIGTERM it is ended with into a SIGINT for itself.
+    Prefect's worker turns a SIGTERM into a SIGINT for itself, so that one which ignores SIGINT never ends.
     """
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _before_exec() -> None:
-    """In the child: hear us, and end when the parent does, on Linux; elsewhere our own care must do."""
-    hear_signals()
+    """In the child: take signals, and on Linux end with the parent."""
+    reset_signals()
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
@@ -183,7 +183,7 @@ def worker_environment(
 ) -> dict[str, str]:
     """A worker of one pool on this host; deployments find checkout, queue and device through it.
 
-    `poll_s`: seconds between two looks for runs, unless the house's own PREFECT_WORKER_QUERY_SECONDS says so.
+    `poll_s`: seconds between two looks for runs, unless the workspace's PREFECT_WORKER_QUERY_SECONDS says so.
     """
     settings = {
         "PREFECT_API_URL": api.url,
@@ -248,7 +248,7 @@ def start_server(
 
 
 def wait_healthy(child: Child, api: PrefectApi) -> None:
-    """Until the server answers. Raises EnvironmentNotReady where it ends or takes too long."""
+    """Wait until the server answers. Raises EnvironmentNotReady where it ends or takes too long."""
     deadline = time.monotonic() + SERVER_PATIENCE_S
     while not api.is_healthy():
         child.check_alive()
@@ -272,6 +272,6 @@ def worker_command(work_pool: str, queue: str, name: str, limit: int) -> list[st
 def start_worker(
     workspace: Workspace, work_pool: str, name: str, limit: int, environment: Mapping[str, str], *, log: Path
 ) -> Child:
-    """A worker process; it is ready once the pool says so."""
+    """A worker process; it is ready once its pool lists it."""
     command = worker_command(work_pool, workspace.queue, name, limit)
     return start(f"worker {name}", command, environment, log, workspace.folder)

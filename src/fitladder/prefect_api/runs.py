@@ -1,6 +1,6 @@
-"""Which launches and phases does the server know, which of them wait for somebody, and may they go on?
+"""Flow runs on the server: created, listed, answered and closed over REST.
 
-Reads flow runs as plain values and answers suspended ones with a form. What a run says is never proof.
+Values are plain. What a run says of itself is never proof of what happened on disk.
 """
 
 import uuid
@@ -32,7 +32,7 @@ PAGE = 200
 
 @dataclass(frozen=True)
 class FlowRun:
-    """What Prefect says of one run."""
+    """One flow run as the server has it."""
 
     run_id: str
     name: str
@@ -169,13 +169,13 @@ def live_line(api: PrefectApi, run_id: str) -> str | None:
 
 
 def run_of_go(api: PrefectApi, go_sha256: str) -> FlowRun | None:
-    """The phase run that a GO was dispatched as, None before there is one."""
+    """The phase run of a dispatched GO, None before there is one."""
     key = f"phase-{go_sha256}"
     found = api.find("/flow_runs/filter", {"flow_runs": {"idempotency_key": {"any_": [key]}}, "limit": 1})
     return _run(found[0], _flow_names(api)) if found else None
 
 
 def set_state(api: PrefectApi, run: FlowRun, state_type: str, name: str, message: str) -> None:
-    """Tell the server how a run that nobody runs any more ended."""
+    """Set the final state of a run that has no process any more."""
     state = {"type": state_type, "name": name, "message": message}
     api.request("POST", f"/flow_runs/{run.run_id}/set_state", {"state": state, "force": True})

@@ -1,7 +1,7 @@
-"""How does one program get a server with everything deployed, and a worker for each pool, and put them away?
+"""A Prefect server with everything deployed and a worker for each pool, for the time of one program.
 
-An existing server is used where PREFECT_API_URL names one. Ours is private: its database lies below `home`,
-and runs that an earlier, dead session left behind are named and closed before anything new starts.
+An existing server is used where PREFECT_API_URL names one. Otherwise a private one is started, whose database
+is below `home`; runs that an earlier, dead session left there are named and closed first.
 """
 
 import contextlib
@@ -19,9 +19,9 @@ from fitladder.prefect_api.deployments import (
     CPU_POOL,
     GPU_POOL,
     claim_queue,
-    empty_slot,
     ensure_device,
     ensure_launches,
+    release_slot,
 )
 from fitladder.prefect_api.processes import (
     Child,
@@ -46,19 +46,19 @@ FLOWS = ("launch", "handoff", "phase", "scheduled-phase", "lineage", "study")
 
 @dataclass(frozen=True)
 class Session:
-    """A server, ready to take launches, and the processes that belong to us."""
+    """A server that is ready to take launches, and the processes that this session started."""
 
     api: PrefectApi
     children: tuple[Child, ...]
 
     def check_alive(self) -> None:
-        """Raises EnvironmentNotReady where one of our processes ended."""
+        """Raise EnvironmentNotReady where one of these processes ended."""
         for child in self.children:
             child.check_alive()
 
 
 def deploy(workspace: Workspace, api: PrefectApi, log: Path) -> None:
-    """Tell the server about prefect.yaml. Raises EnvironmentNotReady with the command's last line.
+    """Deploy prefect.yaml to the server. Raises EnvironmentNotReady with the command's last line.
 
     FITLADDER_CHECKOUT stays open in the deployments: each worker fills in its own.
     """
@@ -83,7 +83,7 @@ def deploy(workspace: Workspace, api: PrefectApi, log: Path) -> None:
 
 
 def close_left_runs(api: PrefectApi) -> tuple[FlowRun, ...]:
-    """Close what a dead session of this private server left unfinished; nothing else can be running it."""
+    """Close the runs that a dead session of this private server left unfinished; no process has them."""
     left = [run for flow in FLOWS for run in flow_runs(api, flow) if not run.is_final]
     for run in left:
         final = (
@@ -99,7 +99,13 @@ def close_left_runs(api: PrefectApi) -> tuple[FlowRun, ...]:
 def open_session(
     workspace: Workspace, home: Path, *, port: int | None = None, tell: Callable[[str], None]
 ) -> Iterator[Session]:
-    """A session that is put away whatever happens. `tell` hears one line a step."""
+    """Open a session; its processes end with the block, whatever happens.
+
+    Args:
+        home: folder of the private server's database and of all logs.
+        port: port of the private server; a free one where None.
+        tell: called with one line at each step.
+    """
     with contextlib.ExitStack() as stack:
         children: list[Child] = []
         if workspace.environment.get("PREFECT_API_URL"):
@@ -121,7 +127,7 @@ def open_session(
         ensure_launches(api, workspace.queue)
         ensure_device(api, workspace.queue, workspace.device)
         if children:
-            empty_slot(api, workspace.slot)
+            release_slot(api, workspace.slot)
         logs = home
         workers: list[Child] = []
         stack.callback(end_all, workers, END_PATIENCE_S)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fitladder.dvc_api.check import check_chain, check_places
+from fitladder.dvc_api.check import check_chain, check_output_paths
 from fitladder.dvc_files.experiment_lists import load_lists
 from fitladder.dvc_files.graph import load_outputs
 from fitladder.dvc_files.lock_file import LockedStage, load_lock
@@ -27,7 +27,7 @@ def lock() -> dict[str, LockedStage]:
 def test_every_stage_of_the_graph_is_recorded_where_the_graph_puts_it(lock: dict[str, LockedStage]) -> None:
     promised = load_outputs(ROOT / "dvc.yaml", list(load_registry(ROOT / "params.yaml").experiments))
     assert lock.keys() == promised.keys()
-    check_places(lock, promised)
+    check_output_paths(lock, promised)
     check_chain(lock)
 
 

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from fitladder.dvc_api import leftovers
-from fitladder.dvc_api.leftovers import RWLOCK, clear_leftovers
+from fitladder.dvc_api import stale_rwlock
+from fitladder.dvc_api.stale_rwlock import RWLOCK, clear_stale_rwlock
 
 DVC = b"python\0/x/bin/dvc\0repro\0"
 
 
 @pytest.fixture
 def rwlock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(leftovers, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(stale_rwlock, "PATIENCE_S", 0.1)
     path = tmp_path / RWLOCK
     path.parent.mkdir(parents=True)
     return path
@@ -47,24 +47,24 @@ def test_only_a_living_dvc_holds_a_path(
 ) -> None:
     rwlock.write_text(_listed(41))
     proc = _process(tmp_path, 41, state, words)
-    assert clear_leftovers(tmp_path, proc) is is_cleared
+    assert clear_stale_rwlock(tmp_path, proc) is is_cleared
     assert rwlock.exists() is not is_cleared
 
 
 def test_one_living_user_keeps_the_whole_list(tmp_path: Path, rwlock: Path) -> None:
     rwlock.write_text(_listed(999_998, 41))
-    assert not clear_leftovers(tmp_path, _process(tmp_path, 41))
+    assert not clear_stale_rwlock(tmp_path, _process(tmp_path, 41))
     assert rwlock.is_file()
 
 
 @pytest.mark.parametrize("torn", ["", '{"read": {', "[]", '{"write": {"x": {"cmd": "dvc"}}}'])
 def test_a_torn_list_is_cleared_after_a_while(tmp_path: Path, rwlock: Path, torn: str) -> None:
     rwlock.write_text(torn)
-    assert clear_leftovers(tmp_path, _process(tmp_path, 41))
+    assert clear_stale_rwlock(tmp_path, _process(tmp_path, 41))
     assert not rwlock.exists()
 
 
 def test_nothing_is_cleared_where_nothing_can_be_known(tmp_path: Path, rwlock: Path) -> None:
     rwlock.write_text(_listed(os.getpid()))
-    assert not clear_leftovers(tmp_path, tmp_path / "no_proc")
-    assert not clear_leftovers(tmp_path / "elsewhere")
+    assert not clear_stale_rwlock(tmp_path, tmp_path / "no_proc")
+    assert not clear_stale_rwlock(tmp_path / "elsewhere")

@@ -1,4 +1,4 @@
-"""`fitladder audit EXPERIMENT`: the termination audits of its verified bundles, computed again now."""
+"""`fitladder audit EXPERIMENT`: recomputes the termination audits of its verified bundles."""
 
 from pathlib import Path
 

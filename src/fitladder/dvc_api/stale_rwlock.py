@@ -1,7 +1,7 @@
-"""What did a dvc process that was killed leave in the way, and may it be cleared?
+"""Removal of DVC's list of path users, `.dvc/tmp/rwlock`, after a dvc process was killed.
 
-DVC lists who uses which path in `.dvc/tmp/rwlock`, and takes a zombie or a recycled process id for a living
-holder. An entry is cleared only where no living dvc has that id.
+DVC asks only whether a process id exists, and so takes a zombie or a recycled id for a living holder. The
+list is removed only where no living dvc has one of its ids.
 """
 
 import json
@@ -11,17 +11,20 @@ from typing import Any
 
 from fitladder.errors import LineageError
 
-__all__ = ["clear_leftovers", "is_living_dvc"]
+__all__ = ["clear_stale_rwlock", "is_living_dvc"]
 
 RWLOCK = ".dvc/tmp/rwlock"
-PATIENCE_S = 1.0  # a living dvc writes the file anew within milliseconds
+PATIENCE_S = 1.0  # a living dvc writes the file whole within milliseconds
 
 
-def clear_leftovers(checkout: Path, proc: Path = Path("/proc")) -> bool:
-    """Remove DVC's list of users where none of them lives; whether it was removed. Needs the project's lock.
+def clear_stale_rwlock(checkout: Path, proc: Path = Path("/proc")) -> bool:
+    """Remove the list where none of its users lives, and return whether it was removed.
 
-    Where `proc` is absent nothing can be known, and nothing is cleared. Raises LineageError where the list
-    cannot be removed.
+    Args:
+        checkout: the DVC checkout, whose project lock the caller holds.
+        proc: process file system; where it is absent nothing can be known, and nothing is removed.
+
+    Raises LineageError where the list cannot be removed.
     """
     path = checkout / RWLOCK
     if not path.is_file() or not proc.is_dir():
