@@ -10,9 +10,11 @@ from fitladder.cli.options import DataDir, Json, Params, print_json
 from fitladder.files.atomic import write_output
 from fitladder.registry.data_paths import report_paths
 from fitladder.registry.load import load_registry
-from fitladder.report.experiment_page import build_report
+from fitladder.report.experiment_page import render_report
+from fitladder.report.experiment_view import load_view
 from fitladder.report.index_page import build_index
 from fitladder.report.study_page import build_study, study_folders, study_page_name
+from fitladder.report.view import ExperimentView
 
 __all__ = ["report"]
 
@@ -33,11 +35,13 @@ def report(
     chosen = [experiment] if experiment else list(registry.experiments)
     folder = out or report_paths(data, "index")[0].parent
     made: dict[str, Path] = {}
+    views: dict[str, ExperimentView] = {}
     for name in chosen:
-        made[name] = _write(folder, f"{name}.html", build_report(name, data, registry))
+        views[name] = load_view(name, data, registry)
+        made[name] = _write(folder, f"{name}.html", render_report(views[name]))
     for study in () if experiment else study_folders(data):
         made[study.name] = _write(folder, study_page_name(study), build_study(study))
-    index = _write(folder, "index.html", build_index(data, registry))
+    index = _write(folder, "index.html", build_index(data, registry, views))
     if as_json:
         pages = {
             name: {"html": str(page), "markdown": str(page.with_suffix(".md"))} for name, page in made.items()

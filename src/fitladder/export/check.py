@@ -75,8 +75,13 @@ def check_files(statement: Statement, root: Path, data: Path, *, where: str) -> 
 def check_statement(statement: Statement, root: Path, data: Path, *, where: str) -> None:
     """The root, verified whole, gives this statement and no other; its manifest is taken as stated.
 
-    Call it after `check_files`; the arguments are the same. Raises BundleTampered naming a file that the
-    statement lacks, or the predicate.
+    Args:
+        statement: one whose files all match, by `check_files`.
+        root: the root or copy that holds the subjects below `bundles/<experiment>/`.
+        data: the data folder that holds the audits.
+        where: names the export in messages.
+
+    Raises BundleTampered naming a file that the statement lacks, or the predicate.
     """
     chain = statement.predicate
     found = verify_root(root, chain.experiment_id)

@@ -73,7 +73,7 @@ class Signer:
 def render_envelope(statement: Statement, private_key: Ed25519PrivateKey | None) -> bytes:
     """Canonical JSON of the envelope and a newline.
 
-    The same statement and key give the same bytes. Without a key `signatures` is empty.
+    The same statement and `private_key` give the same bytes; where that is None, `signatures` is empty.
     """
     envelope = Envelope(render_statement(statement), PAYLOAD_TYPE, {})
     if private_key is not None:
@@ -87,7 +87,7 @@ def load_envelope(file: Path) -> tuple[Statement, Envelope]:
 
 
 def parse_envelope(data: bytes, *, where: str) -> tuple[Statement, Envelope]:
-    """The statement in an envelope, both checked for their form and for nothing else.
+    """The statement in an envelope's bytes `data`, both checked for their form and for nothing else.
 
     Raises BundleTampered naming `where` and the field.
     """

@@ -53,7 +53,7 @@ class Manifest(Frozen):
 
 
 def build_manifest(experiment: Experiment, found: VerifiedRoot) -> Manifest:
-    """The manifest of a registered experiment and its verified root or copy.
+    """The manifest of a registered experiment and its verified root or copy `found`.
 
     Raises BundleError where the root is of another experiment.
     """

@@ -176,7 +176,7 @@ def render_statement(statement: Statement) -> bytes:
 
 
 def parse_statement(data: bytes, *, where: str) -> Statement:
-    """A statement from its canonical bytes. Raises BundleTampered naming `where` and the field."""
+    """A statement from its canonical bytes `data`. Raises BundleTampered naming `where` and the field."""
     plain = parse_json(data, where=where, error=BundleTampered)
     statement = parse_model(Statement, plain, where=where, error=BundleTampered)
     if render_statement(statement) != data:

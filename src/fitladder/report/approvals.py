@@ -23,8 +23,14 @@ KIND_WORDS = {
 
 
 def approval_lines(data_dir: Path, experiment_id: str, phases: tuple[PhaseView, ...]) -> tuple[Approval, ...]:
-    """Every entry of the verified chain, oldest first. Raises GoRefused on a broken one, or
-    where phases were begun and no file is here.
+    """Every entry of the verified chain, oldest first.
+
+    Args:
+        data_dir: the data folder that holds the approvals.
+        experiment_id: a registered experiment.
+        phases: its phases, whose GOs are marked as used.
+
+    Raises GoRefused on a broken chain, or where phases were begun and no file is here.
     """
     used = {
         attempt.go_sha256: f"{phase.label}, attempt {attempt.number}, interrupted"
@@ -75,7 +81,14 @@ def _identity(entry: Entry, said: object) -> str:
 def approvals_note(
     experiment: Experiment, phases: tuple[PhaseView, ...], lines: tuple[Approval, ...], *, signing: bool
 ) -> str:
-    """What a reader must know before believing a name in the table; empty where nothing needs saying."""
+    """What a reader must know before believing a name in the table; empty where nothing needs saying.
+
+    Args:
+        experiment: the registered experiment.
+        phases: its phases; a GO that one names and `lines` lack is told.
+        lines: as `approval_lines` gave them.
+        signing: whether any reviewer's key is registered.
+    """
     said = []
     known = {line.sha256 for line in lines if line.kind == "GO"}
     unproved = [phase.label for phase in phases if phase.go_sha256 and phase.go_sha256 not in known]

@@ -12,7 +12,7 @@ __all__ = ["diagnostic_comparisons", "phase_comparisons"]
 
 
 def phase_comparisons(experiment_id: str, phases: Iterable[PhaseView]) -> tuple[Comparison, ...]:
-    """The phases of an experiment that generated."""
+    """One row for each of `phases` that generated, under the name `experiment_id`."""
     return tuple(
         Comparison(
             experiment_id=experiment_id,

@@ -23,7 +23,7 @@ from fitladder.report.sections.running_log import log_section
 from fitladder.report.view import ExperimentView, Narrative
 from fitladder.report.words import no_one_may_conclude, short_sha
 
-__all__ = ["build_report", "experiment_document"]
+__all__ = ["build_report", "experiment_document", "render_report"]
 
 UNFINISHED = "This page is unfinished, and no account of the experiment."
 REHEARSAL = (
@@ -42,7 +42,12 @@ def build_report(experiment_id: str, data_dir: Path, registry: Registry) -> tupl
 
     Raises as `load_view` does.
     """
-    document = experiment_document(load_view(experiment_id, data_dir, registry))
+    return render_report(load_view(experiment_id, data_dir, registry))
+
+
+def render_report(view: ExperimentView) -> tuple[str, str]:
+    """(HTML, Markdown) of a loaded view; the same view gives the same bytes."""
+    document = experiment_document(view)
     return render_html(document), render_markdown(document)
 
 

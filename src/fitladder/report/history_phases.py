@@ -24,7 +24,10 @@ __all__ = ["History", "history_path", "history_phases", "history_selection", "lo
 
 
 def history_phases(history: History, experiment: Experiment) -> tuple[PhaseView, ...]:
-    """The recorded phases, checked against the registered rungs and against their own arithmetic."""
+    """The phases of `history`, checked against the rungs of `experiment` and their own arithmetic.
+
+    Raises InputRefused naming the phase and the figure.
+    """
     return tuple(_phase(record, experiment, history) for record in history.phases)
 
 

@@ -3,7 +3,9 @@
 An experiment whose records refuse keeps its row, with the refusal in it: an index never hides one.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from fitladder.errors import FitladderError
 from fitladder.records.registry import Registry
@@ -22,12 +24,20 @@ __all__ = ["build_index", "index_document"]
 WHOLE = "Every record reads whole."
 
 
-def build_index(data_dir: Path, registry: Registry) -> tuple[str, str]:
-    """(HTML, Markdown) of the index. It refuses nothing: a refusal becomes the row of its experiment."""
+def build_index(
+    data_dir: Path, registry: Registry, loaded: Mapping[str, ExperimentView] = MappingProxyType({})
+) -> tuple[str, str]:
+    """(HTML, Markdown) of the index. It refuses nothing: a refusal becomes the row of its experiment.
+
+    Args:
+        data_dir: the data folder.
+        registry: params.yaml as it was loaded.
+        loaded: views that the caller holds, by experiment; their bundles are not verified once more.
+    """
     views: dict[str, ExperimentView | FitladderError] = {}
     for experiment_id in registry.experiments:
         try:
-            views[experiment_id] = load_view(experiment_id, data_dir, registry)
+            views[experiment_id] = loaded.get(experiment_id) or load_view(experiment_id, data_dir, registry)
         except FitladderError as error:
             views[experiment_id] = error
     studies = {folder: _study(folder) for folder in study_folders(data_dir)}
@@ -38,7 +48,12 @@ def build_index(data_dir: Path, registry: Registry) -> tuple[str, str]:
 def index_document(
     views: dict[str, ExperimentView | FitladderError], studies: dict[Path, tuple[str, str]]
 ) -> Document:
-    """The index of these experiments, in registered order, and of (title, verdict) of each study folder."""
+    """The index.
+
+    Args:
+        views: the view of each experiment, or its refusal, in registered order.
+        studies: (title, verdict) of each study folder.
+    """
     refused = [name for name, view in views.items() if isinstance(view, FitladderError)]
     phases = [
         row

@@ -80,7 +80,7 @@ def rung_reached(phases: tuple[PhaseView, ...]) -> str:
 
 
 def ladder_state(experiment: Experiment, selection: Selection | None) -> str:
-    """`selected` or `terminal` once the ladder has ended, whatever params.yaml still says; else its state."""
+    """`selected` or `terminal` once a `selection` is recorded; else the registered state of `experiment`."""
     if selection is None:
         return experiment.state
     return "selected" if selection.passed else "terminal"

@@ -33,7 +33,7 @@ _KINDS = ("experiment", "rehearsal")
 
 
 def load_narrative(path: Path, facts: Mapping[str, Any]) -> Narrative:
-    """`parse_narrative` of a file. Raises InputRefused with the path where it is absent or broken."""
+    """`parse_narrative` of the file at `path`, with these `facts`. Raises InputRefused naming the path."""
     if not path.exists():
         raise InputRefused(f"{path} is absent", need="the authored fields of this experiment")
     document = read_yaml(path, error=InputRefused)
@@ -41,7 +41,15 @@ def load_narrative(path: Path, facts: Mapping[str, Any]) -> Narrative:
 
 
 def parse_narrative(document: Any, facts: Mapping[str, Any], *, where: str) -> Narrative:
-    """Authored fields with every number filled in. Raises InputRefused naming the field."""
+    """Authored fields with every number filled in.
+
+    Args:
+        document: the parsed YAML; exactly the fields of `Narrative`, and `names` where it has any.
+        facts: figures by path, as narrative_figures.py makes them.
+        where: names the file in messages.
+
+    Raises InputRefused naming the field.
+    """
     expected = {item.name for item in fields(Narrative)}
     if not isinstance(document, dict) or document.keys() - {"names"} != expected:
         got = sorted(map(str, document)) if isinstance(document, dict) else type(document).__name__
@@ -76,7 +84,16 @@ def _text(value: Any, facts: Mapping[str, Any], names: list[str], where: str) ->
 
 
 def fill(text: str, facts: Mapping[str, Any], *, names: list[str], where: str) -> str:
-    """The text with its placeholders replaced. `names` are words that may hold digits, such as `H200`."""
+    """The text with its placeholders replaced.
+
+    Args:
+        text: one authored paragraph.
+        facts: figures by path, as narrative_figures.py makes them.
+        names: words that may hold digits, such as `H200`.
+        where: names file and field in messages.
+
+    Raises InputRefused on a bare number, an unknown figure, and a literal that is not its figure.
+    """
     bare = _PLACEHOLDER.sub(" ", text)
     for name in sorted(names, key=len, reverse=True):
         bare = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", " ", bare)

@@ -27,12 +27,15 @@ class _Line(Link):
 
 
 def log_path(data_dir: Path, experiment_id: str) -> Path:
-    """Where the log of an experiment lies."""
+    """Where the log of `experiment_id` lies in the data folder `data_dir`."""
     return data_dir / "log" / f"{experiment_id}.jsonl"
 
 
 def load_log(data_dir: Path, experiment_id: str) -> tuple[LogLine, ...]:
-    """Every line, the chain checked; a log that does not exist yet is empty. Raises LineageError by line."""
+    """Every line of the log at `log_path(data_dir, experiment_id)`; empty where it does not exist yet.
+
+    Raises LineageError naming the line that breaks the chain.
+    """
     path = log_path(data_dir, experiment_id)
     lines = _parse(read_lines(path, LineageError), experiment_id, path)
     return tuple(LogLine(one.sequence, one.recorded, one.author, one.text, one.sha256) for one in lines)
@@ -44,7 +47,17 @@ def _parse(data: bytes, experiment_id: str, path: Path) -> tuple[_Line, ...]:
 
 
 def append_log(data_dir: Path, experiment_id: str, text: str, *, author: str, recorded: str) -> LogLine:
-    """Append one line and return it. Raises UsageError on unfit text, LineageError on a broken log."""
+    """Append one line to the log at `log_path(data_dir, experiment_id)` and return it.
+
+    Args:
+        data_dir: the data folder.
+        experiment_id: a registered experiment.
+        text: 1 to 4000 characters.
+        author: who says so, 1 to 120 characters.
+        recorded: UTC time, as `format_utc` writes it.
+
+    Raises UsageError on unfit text or author, LineageError on a broken log.
+    """
     words, path = visible(text.strip()), log_path(data_dir, experiment_id)
     if not words or len(words) > MAX_CHARACTERS:
         raise UsageError("log text", got=f"{len(words)} characters", need=f"1 to {MAX_CHARACTERS}")

@@ -12,7 +12,7 @@ __all__ = ["share_of_rate", "shares"]
 def shares(
     loops: int, unresolved: int, answer_limit: int, total: int, limits: Thresholds
 ) -> tuple[Share, Share, Share]:
-    """Loops, unresolved contacts and answer-limit contacts of `total` samples against `limits`."""
+    """Counts `loops`, `unresolved` and `answer_limit` of `total` samples against the ceilings `limits`."""
     return (
         share_of_rate("loops", audit_rate(loops, total, "at_most", limits.loop_rate_at_most)),
         share_of_rate("unresolved", audit_rate(unresolved, total, "below", limits.unresolved_rate_below)),
@@ -23,7 +23,7 @@ def shares(
 
 
 def share_of_rate(name: ShareName, rate: AuditedRate) -> Share:
-    """One audited rate. Without a sample the interval is everything there is."""
+    """The audited `rate` under the `name` that a page gives it; without a sample its interval is 0 to 1."""
     ceiling = Rate.parse(rate.threshold).value
     words = "at most " if rate.must_be == "at_most" else "below "
     return Share(

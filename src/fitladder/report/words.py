@@ -41,12 +41,12 @@ def count(value: int | None) -> str:
 
 
 def fixed(value: float | None, digits: int = 3) -> str:
-    """`5,012.451`, or `not recorded`."""
+    """`value` with `digits` decimals, as `5,012.451`, or `not recorded`."""
     return NOT_RECORDED if value is None else f"{value:,.{digits}f}"
 
 
 def percent(value: float | Fraction, digits: int = 1) -> str:
-    """A fraction as `77.1 %`, with a no-break space."""
+    """The fraction `value` (1 is all) with `digits` decimals, as `77.1 %`, with a no-break space."""
     return f"{float(value) * 100:.{digits}f}\u00a0%"
 
 
@@ -88,7 +88,7 @@ def short_sha(sha256: str | None) -> str:
 
 
 def elide(text: str, limit: int) -> str:
-    """At most `limit` characters, the middle left out."""
+    """At most `limit` characters of `text`, the middle left out."""
     if len(text) <= limit:
         return text
     head = (limit - 1) // 2

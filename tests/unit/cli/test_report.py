@@ -11,6 +11,9 @@ import pytest
 from support.page_data import ROOT, history_data
 
 from fitladder.cli.main import main
+from fitladder.evidence.checkout_bundles import load_bundles
+from fitladder.records.experiment import Experiment
+from fitladder.store.verify_root import VerifiedRoot
 
 EXACT = "qwen35_4b_verified_macro_exact_cudagraph_rerun"
 
@@ -56,6 +59,24 @@ def test_pages_twins_and_index(tmp_path: Path, fitladder: Callable[..., Done]) -
     second = {path.name: path.read_bytes() for path in (tmp_path / "elsewhere").iterdir()}
     assert second == {name: first[name] for name in second}
     assert f"{EXACT}.html" in second
+
+
+def test_one_report_verifies_each_experiment_once(
+    tmp_path: Path, fitladder: Callable[..., Done], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, registry = history_house(tmp_path)
+    seen: list[str] = []
+
+    def counted(data_dir: Path, experiment: Experiment) -> VerifiedRoot | None:
+        seen.append(experiment.experiment_id)
+        return load_bundles(data_dir, experiment)
+
+    monkeypatch.setattr("fitladder.report.experiment_view.load_bundles", counted)
+    options = ("--params", str(ROOT / "params.yaml"), "--data", str(data))
+    for words in ((), (EXACT,)):
+        seen.clear()
+        assert fitladder("report", *words, *options).returncode == 0
+        assert sorted(seen) == sorted(registry.experiments)
 
 
 def test_an_unknown_experiment_is_one_line(tmp_path: Path, fitladder: Callable[..., Done]) -> None:

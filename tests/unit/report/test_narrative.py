@@ -100,6 +100,12 @@ def test_a_placeholder_becomes_its_audited_figure(text: str, want: str) -> None:
         ("none of the {{ rung(49152).loops }}", "a share in words"),
         ("{{ rung(49152).loops", "not closed"),
         ("{{ rung(49152).resolved | faster than rung(49152).loops }}", "need two numbers"),
+        # what a template language prints although no audit has it
+        ("{{ 37 }}", "no such path"),
+        ("{{ rung(49152).loops + 1 }}", "no such path"),
+        ("{{ 'many' }}", "no such path"),
+        ("{{ [rung(49152).loops] | length }}", "no such path"),
+        ("{% if rung(49152).loops %}37{% endif %}", "bare number"),
     ],
 )
 def test_what_no_audit_vouches_for_is_refused(text: str, message: str) -> None:

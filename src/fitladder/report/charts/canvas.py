@@ -106,21 +106,21 @@ def in_style(draw: Callable[_Arguments, Chart]) -> Callable[_Arguments, Chart]:
 
 
 def figure(height_in: float, width_in: float = WIDTH_IN) -> Figure:
-    """An empty figure that no global state knows of."""
+    """An empty figure of `width_in` by `height_in` inches that no global state knows of."""
     made = Figure(figsize=(width_in, height_in))
     FigureCanvasSVG(made)
     return made
 
 
 def axes_grid(made: Figure, box: tuple[float, float, float, float]) -> Axes:
-    """Axes at `box` = (left, bottom, width, height), in inches from the lower left corner."""
+    """Axes of the figure `made` at `box` = (left, bottom, width, height), in inches from its lower left."""
     width, height = made.get_size_inches()
     left, bottom, wide, high = box
     return made.add_axes((left / width, bottom / height, wide / width, high / height))
 
 
 def plain_axes(axes: Axes, *, grid: Literal["x", "y", "both"] = "x", hide: Sequence[str] = ("left",)) -> None:
-    """A light grid below the marks, no tick stubs, the named spines hidden."""
+    """Give `axes` a light `grid` below the marks, no tick stubs, and no spine that `hide` names."""
     axes.set_axisbelow(True)
     axes.grid(visible=True, axis=grid)
     axes.tick_params(length=0)
@@ -129,7 +129,7 @@ def plain_axes(axes: Axes, *, grid: Literal["x", "y", "both"] = "x", hide: Seque
 
 
 def render_svg(made: Figure, name: str) -> str:
-    """One `<svg>` element for inlining. `name` prefixes every id in it and seeds the generated ones."""
+    """The figure `made` as one `<svg>` element; `name` prefixes every id and seeds generated ones."""
     buffer = io.StringIO()
     with mpl.rc_context({"svg.hashsalt": name}):
         made.savefig(

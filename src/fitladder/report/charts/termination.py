@@ -129,7 +129,12 @@ def _share_sentence(share: Share) -> str:
 
 @in_style
 def period_chart(groups: Sequence[tuple[str, tuple[int, ...]]], max_period_tokens: int) -> Chart:
-    """Loops by their period, in bins that double, one panel a phase."""
+    """Loops by their period, in bins that double, one panel a phase.
+
+    Args:
+        groups: (label, periods in tokens) of each phase.
+        max_period_tokens: the largest period that was searched.
+    """
     edges = [1]
     while edges[-1] <= max_period_tokens:
         edges.append(edges[-1] * 2)

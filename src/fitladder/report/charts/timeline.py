@@ -48,6 +48,12 @@ def timeline_chart(label: str, samples: Sequence[Sample], budget_tokens: int | N
     """One row a sample: thinking up to the onset of its loop, the looped rest, and the budget edge.
 
     At most MAX_TIMELINE_ROWS rows are drawn (the table has as many); the note says how many were left out.
+
+    Args:
+        label: names the phase in title and words.
+        samples: one a row, in this order.
+        budget_tokens: where the budget edge is drawn; None for none.
+        name: id of the chart, unique within its page.
     """
     shown = samples[:MAX_TIMELINE_ROWS]
     row_in = 0.17 if len(shown) <= 48 else 0.09
