@@ -1,4 +1,4 @@
-"""When may the next sequence start, so that nothing is ever preempted? Spaced admission.
+"""Spaced admission: the step at which the next sequence may start, so that nothing is ever preempted.
 
 Pure: it knows token counts and a pool, no engine. The engine's loop asks `next_step` after every start and
 every end, and hands each waiting sequence over at the step named.

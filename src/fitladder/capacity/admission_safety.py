@@ -1,4 +1,4 @@
-"""May one more sequence start now, with every active one still able to reach its budget? Exact, and a proof.
+"""Whether one more sequence may start now, every active one still reaching its budget: exact, with a proof.
 
 Time is counted in engine steps from now. An active sequence with t tokens (prompt and sampled) that may
 sample r more holds, u steps from now, at most f(u) = ceil((t + u) / block) + mamba_groups blocks for u < r,

@@ -1,4 +1,4 @@
-"""What does one block of this model's KV cache hold, and how many does a sequence need?
+"""Geometry that a model's weights and a plain cache depend on, for the families whose memory is predicted.
 
 From a Hugging Face config alone, for tensor parallel size 1, as vLLM resolves it: layers grouped so that
 every group caches equally many, and on a hybrid the attention block padded until its page holds a state.
@@ -9,15 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from fitladder.capacity.config_fields import Fields
+from fitladder.capacity.config_fields import DTYPE_BYTES, Fields, read_dtype_bytes, read_text_fields
 from fitladder.capacity.families import FAMILIES, Structure, read_attention
 from fitladder.errors import InputRefused
 
-__all__ = ["DTYPE_BYTES", "Geometry", "Platform", "parse_geometry"]
+__all__ = ["Geometry", "Platform", "parse_geometry"]
 
 Platform = Literal["cuda", "cpu"]
 
-DTYPE_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 DEFAULT_BLOCK_TOKENS: dict[Platform, int] = {"cuda": 16, "cpu": 128}  # a padded block is a multiple of it
 
 
@@ -70,17 +69,13 @@ def parse_geometry(config: Mapping[str, Any], *, where: str, ssm_dtype: str | No
 
     Raises InputRefused naming the field that is missing, odd, or of a kind that is not modelled.
     """
-    outer = Fields(config, where)
-    text = config.get("text_config")
-    if text is not None and not isinstance(text, Mapping):
-        raise outer.refuse("text_config", "an object")
-    fields = Fields(text, f"{where}: text_config") if text is not None else outer
+    outer, fields = read_text_fields(config, where)
     model_type = fields.text("model_type")
     if fields.values.get("kv_lora_rank") is not None:
         raise fields.refuse("kv_lora_rank", "no latent attention: it is not modelled")
     if model_type not in FAMILIES:
         raise fields.refuse("model_type", f"one of {', '.join(sorted(FAMILIES))}")
-    dtype_bytes = _dtype_bytes(outer, fields)
+    dtype_bytes = read_dtype_bytes(outer, fields)
     structure = FAMILIES[model_type](fields)
     _check_groups(fields, structure)
     hidden, vocab = fields.count("hidden_size"), fields.count("vocab_size")
@@ -98,16 +93,6 @@ def parse_geometry(config: Mapping[str, Any], *, where: str, ssm_dtype: str | No
         max_position_tokens=fields.count("max_position_embeddings"),
         quantized=outer.values.get("quantization_config") is not None,
     )
-
-
-def _dtype_bytes(outer: Fields, fields: Fields) -> int:
-    for place in (fields, outer):
-        for name in ("dtype", "torch_dtype"):
-            if place.values.get(name) is not None:
-                if (found := place.text(name)) not in DTYPE_BYTES:
-                    raise place.refuse(name, f"one of {', '.join(DTYPE_BYTES)}")
-                return DTYPE_BYTES[found]
-    raise outer.refuse("dtype", f"one of {', '.join(DTYPE_BYTES)}")
 
 
 def _state_page_bytes(fields: Fields, structure: Structure, dtype_bytes: int, ssm_dtype: str | None) -> int:

@@ -1,4 +1,4 @@
-"""CUDA-graph coverage: which decode widths would a list of capture sizes leave without a graph?
+"""CUDA-graph coverage: decode widths that a list of capture sizes leaves without a graph.
 
 A batch is padded up to the next captured size; one wider than the largest runs eager. Pure: it sees two
 lists and a width, and does not know whether they were asked for or resolved.

@@ -6,7 +6,9 @@ from typing import Any
 
 from fitladder.errors import InputRefused
 
-__all__ = ["Fields"]
+__all__ = ["DTYPE_BYTES", "Fields", "read_dtype_bytes", "read_text_fields"]
+
+DTYPE_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 
 
 @dataclass(frozen=True)
@@ -58,3 +60,29 @@ class Fields:
         if not all(isinstance(name, str) for name in value):
             raise self.refuse(field, "layer types as strings")
         return tuple(value)
+
+
+def read_text_fields(config: Mapping[str, Any], where: str) -> tuple[Fields, Fields]:
+    """A config's own fields and those of its text part, which are the same where it has no part of its own.
+
+    Raises InputRefused where `text_config` is no object.
+    """
+    outer = Fields(config, where)
+    text = config.get("text_config")
+    if text is not None and not isinstance(text, Mapping):
+        raise outer.refuse("text_config", "an object")
+    return outer, outer if text is None else Fields(text, f"{where}: text_config")
+
+
+def read_dtype_bytes(outer: Fields, fields: Fields) -> int:
+    """Bytes an element of the model's dtype, from the text part before the whole config.
+
+    Raises InputRefused where neither names a dtype that is known.
+    """
+    for place in (fields, outer):
+        for name in ("dtype", "torch_dtype"):
+            if place.values.get(name) is not None:
+                if (found := place.text(name)) not in DTYPE_BYTES:
+                    raise place.refuse(name, f"one of {', '.join(DTYPE_BYTES)}")
+                return DTYPE_BYTES[found]
+    raise outer.refuse("dtype", f"one of {', '.join(DTYPE_BYTES)}")

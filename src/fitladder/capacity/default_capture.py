@@ -1,4 +1,4 @@
-"""Which CUDA graphs would vLLM capture by itself, and what would they leave uncovered?
+"""CUDA graphs that vLLM captures by itself where no list is given.
 
 Follows `VllmConfig._set_cudagraph_sizes` of 0.24 to 0.32 without speculation. Only a prediction: the
 resolved list of a live engine is what a receipt records.

@@ -1,4 +1,4 @@
-"""What does each family of models cache and hold? Layers, state shapes and parameters from its config.
+"""What each family of models holds: layers, state shapes and parameters from its config.
 
 Shapes follow vLLM's model classes (`get_mamba_state_shape_from_config`), for tensor parallel size 1. Norms,
 biases and rotary tables are left out of the parameters: together under 0.1 %.

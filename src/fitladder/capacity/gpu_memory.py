@@ -1,4 +1,4 @@
-"""How many blocks will a GPU's pool have? Its share of the memory, less weights, activations and a reserve.
+"""Blocks of a GPU's pool, predicted: its share of the memory, less weights, activations and a reserve.
 
 vLLM measures the last two by a profiling run; here they come from a hand count of the widest row and a
 small table of constants. Pure; a live engine's own number of blocks always wins.
@@ -66,9 +66,12 @@ def predict_memory(
     max_num_batched_tokens: int,
     max_num_seqs: int,
     capture_sizes: int,
+    block_bytes: int | None = None,
     reserve: Reserve = RESERVE,
 ) -> MemoryPlan:
     """Predicted pool of an engine with these arguments; `capture_sizes` counts its captured graphs.
+
+    block_bytes: bytes of one block over all layers, where they are not the geometry's own.
 
     Raises GateRefused where nothing is left for the cache, InputRefused on a share outside (0, 1].
     """
@@ -84,7 +87,7 @@ def predict_memory(
     graphs = reserve.graph_base_bytes + reserve.graph_bytes_per_size * capture_sizes if capture_sizes else 0
     held = reserve.outside_torch_bytes + graphs
     left = requested - weights - activations - held
-    block = geometry.block_bytes(block_size_tokens)
+    block = geometry.block_bytes(block_size_tokens) if block_bytes is None else block_bytes
     if left < 2 * block:
         raise GateRefused(
             "no room for a KV cache",

@@ -1,4 +1,4 @@
-"""How much memory has a GPU, as CUDA reports it to the process?
+"""Memory of a GPU, as CUDA reports it to the process.
 
 Less than the name says, and up to 0.3 % different between drivers; a live engine's own figure always wins.
 """

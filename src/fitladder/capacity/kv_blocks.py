@@ -1,4 +1,4 @@
-"""The integers of KV-cache fit: can so many sequences stay resident, each at its longest?
+"""The integers of KV-cache fit: whether so many sequences can stay resident, each at its longest.
 
 Two rules, one registered (tokens) and one stricter (blocks). It sees only numbers: neither an engine nor a
 protocol, so that gates and planner can never disagree about a fit.
@@ -14,6 +14,7 @@ __all__ = [
     "BlockFit",
     "TokenFit",
     "block_rule",
+    "blocks_fit",
     "blocks_for_kv_tokens",
     "blocks_per_sequence",
     "check_concurrency",
@@ -113,6 +114,12 @@ def block_rule(
     token figure is a concurrency at max_model_len. Raises GateRefused as `token_rule` does.
     """
     each = blocks_per_sequence(max_total_tokens, block_size_tokens, mamba_groups)
+    return blocks_fit(each, active_sequences, usable_blocks)
+
+
+def blocks_fit(blocks_per_sequence: int, active_sequences: int, usable_blocks: int) -> BlockFit:
+    """The block-exact rule for sequences of so many blocks each. Raises GateRefused as `block_rule` does."""
+    each = _whole("blocks a sequence", blocks_per_sequence, 1)
     required = _whole("active sequences", active_sequences, 1) * each
     margin = _whole("usable blocks", usable_blocks, 1) - required
     return BlockFit(each, required, margin, margin >= 0)

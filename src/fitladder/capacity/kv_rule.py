@@ -11,8 +11,8 @@ from fitladder.capacity.kv_blocks import (
     NULL_BLOCKS,
     BlockFit,
     TokenFit,
-    block_rule,
-    largest_width_by_blocks,
+    blocks_fit,
+    blocks_per_sequence,
     largest_width_by_tokens,
     token_rule,
 )
@@ -28,13 +28,18 @@ KvVerdict = Literal["fits", "short_of_tokens", "short_of_blocks", "unknown"]
 
 @dataclass(frozen=True)
 class KvPool:
-    """A pool of KV blocks. `num_blocks` includes `null_blocks`; None where only tokens are recorded."""
+    """A pool of KV blocks. `num_blocks` includes `null_blocks`; None where only tokens are recorded.
+
+    `longest_sequence_blocks`: blocks of the longest sequence where its cache is laid out otherwise than as
+    one full-attention group and `mamba_groups` blocks (sliding windows, chunks, states a block).
+    """
 
     block_size_tokens: int
     mamba_groups: int
     kv_cache_size_tokens: int
     num_blocks: int | None
     null_blocks: int = NULL_BLOCKS
+    longest_sequence_blocks: int | None = None
 
     @property
     def usable_blocks(self) -> int | None:
@@ -94,10 +99,13 @@ def decide_kv_fit(
     shares = [tokens.required_tokens / size] if by_tokens else []
     blocks = deciding = None
     if (usable := pool.usable_blocks) is not None:
-        blocks = block_rule(longest, block, pool.mamba_groups, resident, usable)
-        groups = 0 if rule == "token" else pool.mamba_groups
-        deciding = block_rule(longest, block, groups, resident, usable)
-        widths.append(largest_width_by_blocks(longest, block, groups, usable))
+        each = pool.longest_sequence_blocks
+        if each is None:
+            each = blocks_per_sequence(longest, block, pool.mamba_groups)
+        counted = blocks_per_sequence(longest, block, 0) if rule == "token" else each
+        blocks = blocks_fit(each, resident, usable)
+        deciding = blocks_fit(counted, resident, usable)
+        widths.append(usable // counted)
         shares.append(deciding.required_blocks / usable)
     verdict: KvVerdict = "fits"
     if not fits_tokens:

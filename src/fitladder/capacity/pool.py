@@ -1,4 +1,4 @@
-"""A KV-cache pool as the scheduler sees it: how many blocks does a sequence hold at each of its steps?
+"""A KV-cache pool as the scheduler sees it: blocks that a sequence holds at each of its steps.
 
 Sequences are counted in steps. One admitted with `tokens` in its prompt holds, u steps later, the blocks of
 `tokens + u` positions (the position being computed needs its slot) and one block in each Mamba group.

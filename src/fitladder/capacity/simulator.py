@@ -1,4 +1,4 @@
-"""What would a run do? Widths, steps, preemptions and recomputed tokens, before any GPU is asked.
+"""A run without a GPU: widths, steps, preemptions and recomputed tokens, simulated.
 
 A block- and step-exact model of vLLM's V1 scheduler: first come first, no prefix cache, no speculation, no
 watermark. Running sequences are served in order; where no block is free the newest is preempted and

@@ -1,4 +1,4 @@
-"""When should sequences start, so that a pool is full all the time? The plan that spaced admission follows.
+"""Starts of sequences that keep a pool full all the time: the plan that spaced admission follows.
 
 Sequences grow until they end, so packing them forwards needs foresight: those started together peak
 together. Seen backwards from the end they only shrink, and the greedy packing needs none: whenever there is

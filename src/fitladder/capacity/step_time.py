@@ -1,4 +1,4 @@
-"""How long does a simulated run take? A step costs a base, and something for each sequence in it.
+"""Seconds of a simulated run: a step costs a base, and something for each sequence in it.
 
 seconds = base * steps + per_sequence * sum(width) + per_prefill_token * prefilled tokens, and where known
 + per_prefill_step * steps that prefill, which replay no graph. The base is the weights' trip through the GPU;
