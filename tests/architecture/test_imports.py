@@ -43,6 +43,9 @@ ORDER = (*CORE, *EDGE)
 HEAVY = ("prefect", "dvc", "vllm", "torch", "transformers")
 IMPORTERS = {
     "engine/child/vllm_engine.py": {"vllm", "torch"},
+    "engine/child/kv_device.py": {"torch"},
+    "engine/child/kv_oracle.py": {"vllm", "torch"},
+    "engine/child/kv_platform.py": {"vllm", "torch"},
     "engine/convert/gguf.py": {"torch", "transformers"},
 }
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
