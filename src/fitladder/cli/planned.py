@@ -1,43 +1,43 @@
-"""What a plan looks like: a table that begins with the width that was asked for, or one document."""
+"""A plan as it is printed: a table that begins with the width that was asked for, or one document."""
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from fitladder.capacity.capture_coverage import render_widths
 from fitladder.capacity.gpu_memory import MemoryPlan
 from fitladder.capacity.plan import AdmissionOutlook, WidthFit
 from fitladder.capacity.widest_batch import Cache, CapacityPlan
+from fitladder.cli.model_layout import ModelCache
 from fitladder.cli.options import print_json, print_table
 
-__all__ = ["print_plan"]
+__all__ = ["PrintedPlan", "print_plan"]
 
 MOST_SHOWN = 12
 _GIB = 1 << 30
 
 
-def print_plan(
-    cache: Cache,
-    result: CapacityPlan,
-    asked: WidthFit | None,
-    memory: MemoryPlan | None,
-    outlook: AdmissionOutlook | None,
-    *,
-    as_json: bool,
-) -> None:
-    """Print a plan; `asked` is the width that --max-num-seqs named."""
+@dataclass(frozen=True)
+class PrintedPlan:
+    """Everything that a plan shows. `asked`: the width that --max-num-seqs named; `model`: whose cache."""
+
+    cache: Cache
+    result: CapacityPlan
+    asked: WidthFit | None
+    memory: MemoryPlan | None
+    outlook: AdmissionOutlook | None
+    model: ModelCache | None
+
+
+def print_plan(plan: PrintedPlan, *, as_json: bool) -> None:
+    """Print a plan, as a table or as one JSON document."""
     if as_json:
-        print_json(_document(cache, result, asked, memory, outlook))
+        print_json(_document(plan))
     else:
-        _print(cache, result, asked, memory, outlook)
+        _print(plan)
 
 
-def _document(
-    cache: Cache,
-    result: CapacityPlan,
-    asked: WidthFit | None,
-    memory: MemoryPlan | None,
-    outlook: AdmissionOutlook | None,
-) -> dict[str, Any]:
+def _document(plan: PrintedPlan) -> dict[str, Any]:
+    cache, result, asked, memory = plan.cache, plan.result, plan.asked, plan.memory
     return {
         "block_size_tokens": cache.block_size_tokens,
         "mamba_groups": cache.mamba_groups,
@@ -60,7 +60,11 @@ def _document(
         "uncovered_widths_if_implicit": list(result.uncovered_widths_if_implicit),
         "asked": asdict(asked) if asked else None,
         "memory": asdict(memory) if memory else None,
-        "admission": asdict(outlook) if outlook else None,
+        "admission": asdict(plan.outlook) if plan.outlook else None,
+        "kv_rule": result.kv_rule,
+        "vllm": plan.model.vllm if plan.model else None,
+        "exact": plan.model.exact if plan.model else None,
+        "layout": asdict(plan.model.layout) if plan.model else None,
     }
 
 
@@ -103,13 +107,8 @@ def _asked(cache: Cache, asked: WidthFit) -> list[tuple[str, ...]]:
     ]
 
 
-def _print(
-    cache: Cache,
-    result: CapacityPlan,
-    asked: WidthFit | None,
-    memory: MemoryPlan | None,
-    outlook: AdmissionOutlook | None,
-) -> None:
+def _print(plan: PrintedPlan) -> None:
+    cache, result, asked, memory, outlook = plan.cache, plan.result, plan.asked, plan.memory, plan.outlook
     source = "predicted" if memory else "live"
     sizes, implicit = _list(result.capture_sizes), _list(result.implicit_capture_sizes)
     bare = render_widths(result.uncovered_widths_if_implicit)
@@ -134,6 +133,8 @@ def _print(
             f"largest size {result.max_num_seqs}: leaves {bare} uncovered",
         ),
     ]
+    if plan.model:
+        rows.append(_layout_row(plan.model))
     if memory:
         rows += [
             (f"memory: {name}", f"{value / _GIB:.2f} GiB", note)
@@ -159,3 +160,12 @@ def _print(
     if asked and asked.max_num_seqs != result.max_num_seqs:
         rows = _asked(cache, asked) + rows
     print_table(_title(result, asked), ("what", "figure", "note"), rows)
+
+
+def _layout_row(model: ModelCache) -> tuple[str, ...]:
+    groups = [f"{group.layers} {group.spec.kind}" for group in model.layout.groups]
+    shown = [
+        f"{groups.count(name)} x {name}" if groups.count(name) > 1 else name for name in dict.fromkeys(groups)
+    ]
+    by = f"vLLM {model.vllm} itself" if model.exact else f"rules of vLLM {model.vllm}"
+    return ("groups of layers", ", ".join(shown), by)
