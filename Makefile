@@ -19,7 +19,7 @@ export DO_NOT_TRACK := 1
 export PREFECT_SERVER_ANALYTICS_ENABLED := false
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo test lint bench lock clean-demo
+.PHONY: help setup demo test lint bench nightly lock clean-demo
 
 help:
 	@echo "make demo    one preregistered experiment lives its whole life on this machine's CPU"
@@ -52,6 +52,21 @@ test: setup lint
 
 bench: setup
 	@.venv/bin/python -m pytest tests/bench -s -q
+
+VLLM_GPU := .cache/vllm-gpu-lock
+nightly: setup $(VLLM_GPU)/.ready
+	@export FITLADDER_WHOLE_PRODUCT=1
+	$(RUN) -m pytest $(TESTS_AT_ONCE) -rA tests/conformance/test_vllm_layouts.py
+	FITLADDER_VLLM_SOURCES="$(CURDIR)/$(VLLM_GPU)" $(RUN) -m pytest $(TESTS_AT_ONCE) -rA tests/conformance/test_vllm_layouts.py
+
+# Python sources of the GPU lock's vLLM, from its wheel by the lock's own hash: 280 MB, once.
+$(VLLM_GPU)/.ready: locks/engine-gpu.txt .venv/.ready
+	@mkdir -p $(@D)/wheel
+	awk '/^vllm==/ {on = 1} on {print} on && !/\\$$/ {exit}' $< > $(@D)/vllm.txt
+	$(RUN) -m pip download -q --no-deps --require-hashes -r $(@D)/vllm.txt -d $(@D)/wheel
+	unzip -qo $(@D)/wheel/vllm-*.whl '*.py' '*.json' '*/METADATA' -d $(@D)
+	rm -r $(@D)/wheel
+	touch $@
 
 lock: .venv/.ready
 	@.ci/lock

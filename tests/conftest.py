@@ -21,6 +21,7 @@ TOGETHER = {  # by file, since the process that hands out tests knows no more of
     },
     "engine": {
         "tests/conformance/test_simulate_live.py",
+        "tests/conformance/test_vllm_layouts.py",
         "tests/integration/test_engine_cpu.py",
         "tests/integration/test_study_cpu.py",
     },
