@@ -1,7 +1,7 @@
-"""`fitladder audit FILE|EXPERIMENT`: finds exact loops in lists of token ids.
+"""`fitladder audit FILE...|EXPERIMENT`: loops in token ids.
 
-A file: anyone's token lists. A registered experiment: its verified bundles, audited in a process that the
-kernel keeps from everything else; so nothing that could look is imported before the seal.
+Files: periodic loops of anyone's token lists. A registered experiment: its verified bundles, audited again in
+a process that the kernel keeps from everything else; so nothing that could look is imported before the seal.
 """
 
 import importlib
@@ -22,16 +22,38 @@ __all__ = ["audit"]
 Column = Annotated[
     str | None, typer.Option("--column", help="Where the ids are, dotted: token_ids, outputs.*.token_ids.")
 ]
+STDIN = "-"
+MAX_TOKEN_ID = 2**31 - 1
 
 
 def audit(
     target: Annotated[
-        str, typer.Argument(metavar="FILE|EXPERIMENT", help="A .jsonl or .parquet file, or an experiment id.")
+        str,
+        typer.Argument(
+            metavar="FILE|EXPERIMENT",
+            help="JSON Lines, JSON, Parquet, also .gz or .zst; a folder; -; or an id.",
+        ),
     ],
+    more: Annotated[
+        list[str] | None, typer.Argument(metavar="[FILE]...", help="Further files and folders.")
+    ] = None,
     *,
     column: Column = None,
     id_column: Annotated[
         str | None, typer.Option("--id-column", help="What names a row; `id`, or its number, if left out.")
+    ] = None,
+    finish_column: Annotated[
+        str | None,
+        typer.Option(
+            "--finish-column", help="Why a row ended; a finish_reason next to the ids, if left out."
+        ),
+    ] = None,
+    pad_id: Annotated[int | None, typer.Option("--pad-id", help="An id that pads the end of rows.")] = None,
+    close_ids: Annotated[
+        str | None, typer.Option("--close-ids", help="Ids that a forced close writes, in order: 7,8,9.")
+    ] = None,
+    eos_ids: Annotated[
+        str | None, typer.Option("--eos-ids", help="Ids that end a row by itself: 2,151645.")
     ] = None,
     tail: Annotated[int, typer.Option("--tail", help="How many ids at the end must repeat.")] = 8192,
     max_period: Annotated[int, typer.Option("--max-period", help="The longest period searched.")] = 2048,
@@ -39,33 +61,75 @@ def audit(
     report: Annotated[
         Path | None, typer.Option("--report", help="Write the loop page to this .html file, too.")
     ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Write a record a row to this .jsonl or .parquet file.")
+    ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Say which rule found what, row by row.")
+    ] = False,
+    processes: Annotated[
+        int | None, typer.Option("--processes", min=1, help="Workers; every processor for much input.")
+    ] = None,
     params: Params = Path("params.yaml"),
     data: DataDir = Path("data"),
     as_json: Json = False,
 ) -> None:
-    """Find exact loops in token ids. All rows of a file are taken as cut at their budget.
+    """Loops in token ids: at the end of rows that were cut, and anywhere in a row.
 
     fitladder audit outputs.jsonl --column outputs.*.token_ids --id-column request_id --report loops.html
     """
+    targets = [target, *(more or ())]
     path = Path(target)
-    if column is None and not path.exists() and not path.suffix and params.exists():
+    is_file = column is not None or more or target == STDIN or path.exists()
+    if not is_file and not path.suffix and params.exists():
         experiment = load_registry(params).experiment(target)
         seal = seal_process(data.absolute(), target)
         print_audits: Any = importlib.import_module("fitladder.cli.audit_experiment").print_audits
         print_audits(experiment, data.absolute(), seal, as_json=as_json)
         return
-    if column is None and not path.exists():
+    if not is_file:
         raise UsageError(
             f"no file {target!r}", need="a .jsonl or .parquet file", do="name its id list with --column"
         )
-    print_file: Any = importlib.import_module("fitladder.cli.audit_file").print_file
-    if report is not None and (report.suffix != ".html" or report.resolve() == path.resolve()):
-        raise UsageError("--report", got=repr(str(report)), need="an .html file other than the one audited")
-    for option, typed in (("--column", column), ("--id-column", id_column)):
+    names = {"--column": column, "--id-column": id_column, "--finish-column": finish_column}
+    for option, typed in names.items():
         if typed == "":
             raise UsageError(option, got="nothing", need="a name")
-    rule = _rule(tail, max_period, min_match)
-    print_file(path, column or "token_ids", id_column, rule, report, as_json=as_json)
+    resolved = {Path(each).resolve() for each in targets}
+    if report is not None and (report.suffix != ".html" or report.resolve() in resolved):
+        raise UsageError("--report", got=repr(str(report)), need="an .html file other than the one audited")
+    if out is not None and (out.suffix not in (".jsonl", ".parquet") or out.resolve() in resolved):
+        raise UsageError(
+            "--out", got=repr(str(out)), need="a .jsonl or .parquet file other than those audited"
+        )
+    audit_files: Any = importlib.import_module("fitladder.cli.audit_file").audit_files
+    audit_files(
+        targets,
+        column=column or "token_ids",
+        id_column=id_column,
+        finish_column=finish_column,
+        rule=_rule(tail, max_period, min_match),
+        pad_id=None if pad_id is None else _ids("--pad-id", str(pad_id))[0],
+        close_ids=_ids("--close-ids", close_ids),
+        eos_ids=_ids("--eos-ids", eos_ids),
+        report=report,
+        out=out,
+        as_json=as_json,
+        explain=explain,
+        processes=processes,
+    )
+
+
+def _ids(option: str, text: str | None) -> tuple[int, ...]:
+    """Ids that an option lists. Raises UsageError naming it."""
+    if text is None:
+        return ()
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdecimal() and int(part) <= MAX_TOKEN_ID for part in parts):
+        raise UsageError(
+            option, got=repr(text), need="token ids from 0 below 2**31, with commas between them"
+        )
+    return tuple(map(int, parts))
 
 
 def _rule(tail: int, max_period: int, min_match: str) -> LoopRule:

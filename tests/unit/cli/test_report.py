@@ -64,7 +64,7 @@ def test_pages_twins_and_index(tmp_path: Path, fitladder: Callable[..., Done]) -
 def test_one_report_verifies_each_experiment_once(
     tmp_path: Path, fitladder: Callable[..., Done], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data, registry = history_house(tmp_path)
+    data, registry = history_data(tmp_path)
     seen: list[str] = []
 
     def counted(data_dir: Path, experiment: Experiment) -> VerifiedRoot | None:
