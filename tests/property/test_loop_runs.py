@@ -1,6 +1,7 @@
 """Periodic runs anywhere in a row: equal to trying every window at every lag, on short and on hard rows."""
 
 from fractions import Fraction
+from itertools import accumulate
 
 import numpy as np
 import pytest
@@ -21,15 +22,15 @@ REGISTERED = _rule(8_192, 2_048, "0.99")
 
 def brute_runs(ids: list[int], rule: LoopRule) -> tuple[LoopRun, ...]:
     """The definition, word for word: every window of every lag, every part of every covered stretch."""
-    rate: Fraction = rule.min_match_rate.value
     kept: set[int] = set()
     runs = []
     for lag in range(1, rule.max_period_tokens + 1):
         compared = [ids[i] == ids[i - lag] for i in range(lag, len(ids))]
         window = rule.tail_tokens - lag
         covered = [False] * len(compared)
+        sums = [0, *accumulate(compared)]
         for begin in range(len(compared) - window + 1):
-            if Fraction(sum(compared[begin : begin + window]), window) >= rate:
+            if rule.min_match_rate.is_reached_by(sums[begin + window] - sums[begin], window):
                 covered[begin : begin + window] = [True] * window
         begin = 0
         while begin < len(covered):
@@ -92,6 +93,41 @@ def rows(draw: st.DrawFn) -> tuple[list[int], LoopRule]:
 def test_runs_equal_every_window_at_every_lag(row: tuple[list[int], LoopRule]) -> None:
     ids, rule = row
     assert find_runs(np.array(ids, dtype=np.int32), rule) == brute_runs(ids, rule)
+
+
+@st.composite
+def long_rows(draw: st.DrawFn) -> tuple[list[int], LoopRule]:
+    """Rows in which windows hold a few mismatches and lags are selected and dropped by anchors and strips."""
+    longest = draw(st.integers(2, 40))
+    rule = _rule(draw(st.integers(200, 400)), longest, draw(st.sampled_from(["0.97", "0.98", "0.99"])))
+    random = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    letters = draw(st.sampled_from([2, 50, 100_000]))
+    ids: list[int] = []
+    for _ in range(draw(st.integers(1, 3))):
+        ids.extend(random.integers(0, letters, draw(st.integers(0, 300))).tolist())
+        unit = random.integers(
+            0, letters, draw(st.integers(1, max(1, longest // draw(st.sampled_from([1, 2, 3])))))
+        )
+        ids.extend(np.resize(unit, draw(st.integers(0, 700))).tolist())
+    for at in random.integers(0, max(1, len(ids)), draw(st.integers(0, 12))).tolist():
+        if ids:
+            ids[at] = int(random.integers(0, letters))
+    return ids, rule
+
+
+@settings(max_examples=120, deadline=None)
+@given(long_rows())
+def test_dropped_lags_would_have_given_no_run(row: tuple[list[int], LoopRule]) -> None:
+    ids, rule = row
+    assert find_runs(np.array(ids, dtype=np.int32), rule) == brute_runs(ids, rule)
+
+
+@settings(max_examples=150, deadline=None)
+@given(rows())
+def test_no_run_means_no_loop_of_the_tail(row: tuple[list[int], LoopRule]) -> None:
+    ids, rule = row
+    if not find_runs(np.array(ids, dtype=np.int32), rule):
+        assert find_loop(np.array(ids, dtype=np.int32), rule) is None
 
 
 @settings(max_examples=150, deadline=None)
