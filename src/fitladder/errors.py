@@ -1,4 +1,4 @@
-"""Every way Fitladder says no, in one tree.
+"""Every refusal of Fitladder, in one tree of exceptions with their exit codes.
 
     FitladderError                  1   anything below; never raised itself
     ├── UsageError                  2   the command's words are off
@@ -59,64 +59,86 @@ class FitladderError(Exception):
 
 
 class UsageError(FitladderError):
+    """The command's arguments are wrong."""
+
     exit_code = 2
 
 
 class RegistrationError(FitladderError):
+    """params.yaml, or a value in it, is no valid protocol."""
+
     exit_code = 3
 
 
 class BindingChanged(RegistrationError):
-    pass
+    """Protocol, data or bound code changed since a GO, receipt or catalog."""
 
 
 class InputRefused(FitladderError):
+    """A registered input is absent or is not what was registered."""
+
     exit_code = 4
 
 
 class GateRefused(FitladderError):
+    """A live gate refused: an infrastructure failure, never a result."""
+
     exit_code = 5
 
 
 class BundleError(FitladderError):
+    """A bundle, catalog or root cannot be believed."""
+
     exit_code = 6
 
 
 class RootRefused(BundleError):
-    pass
+    """An artifact root that may not be used."""
 
 
 class RootBusy(BundleError):
-    pass
+    """Somebody else holds the root, or no lock can be had."""
 
 
 class BundlePartial(BundleError):
-    pass
+    """No receipt: incomplete, nothing may be read from it."""
 
 
 class BundleTampered(BundleError):
-    pass
+    """Bytes, size, name or place differ from the receipt."""
 
 
 class LadderRefused(FitladderError):
+    """This phase at this rung is not authorised."""
+
     exit_code = 7
 
 
 class GoRefused(FitladderError):
+    """No GO, or one for something else, used, expired or unsigned."""
+
     exit_code = 8
 
 
 class EngineFailed(FitladderError):
+    """The engine died, hung, or reported what cannot be."""
+
     exit_code = 9
 
 
 class ContentSealed(FitladderError):
+    """A content-blind pass tried to open text or hidden examples."""
+
     exit_code = 10
 
 
 class LineageError(FitladderError):
+    """DVC state and receipts disagree."""
+
     exit_code = 11
 
 
 class EnvironmentNotReady(FitladderError):
+    """A tool, a port, disk space or an environment is missing."""
+
     exit_code = 12

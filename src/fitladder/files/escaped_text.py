@@ -1,7 +1,7 @@
-"""How is text from outside kept when it may hold what UTF-8 cannot?
+"""Text from outside as records keep it: what UTF-8 or a text column cannot hold is escaped.
 
-A lone surrogate in a log line or a stop reason must not cost the samples beside it: it is written as an
-escape and reads back equal.
+A lone surrogate in a log line or a stop reason must not cost the samples of its phase: it is written as
+`\\uXXXX` and reads back equal.
 """
 
 import re

@@ -113,7 +113,7 @@ def locked(path: Path, error: type[FitladderError]) -> Iterator[int]:
 
 
 def append_bytes(descriptor: int, path: Path, data: bytes, error: type[FitladderError]) -> None:
-    """All bytes and the folder entry reach the disk, or the torn rest is cut off again."""
+    """Append durably at the end of a locked file; a write that fails is cut off again, and raises `error`."""
     size = os.fstat(descriptor).st_size
     try:
         written = 0

@@ -1,4 +1,4 @@
-"""Do two paths reach into one another, by whatever name?
+"""Overlap of two paths: equal, or one inside the other, by whatever name.
 
 Compared by spelling, by where symbolic links lead, by the identity of every existing folder above, and by
 the place on the file system behind a mount (a bind mount of a subfolder has no other trace).

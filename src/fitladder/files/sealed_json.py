@@ -1,4 +1,4 @@
-"""How is a record of a bundle turned into bytes, and which bytes may be read back as one?
+"""Sealed records: one form of bytes for a record, and a reader that takes no other.
 
 Canonical JSON, one newline, and a seal: the SHA-256 of the rest. A seal finds accidents in a file that no
 other file binds yet; it proves nothing about who wrote it.

@@ -3,29 +3,16 @@
 Two ids that could overwrite each other in a log or folder are refused, and so is one that is no file name.
 """
 
-import re
 import unicodedata
 from collections.abc import Sequence
 from typing import Final
 
 from fitladder.errors import InputRefused
+from fitladder.records.record_ids import fold_record_id
 
 __all__ = ["check_file_name", "check_ids"]
 
 MAX_ID_BYTES: Final = 200
-_OTHER: Final = re.compile(r"[^0-9a-z]+")
-
-
-def _alias(value: object) -> str:
-    """The id without what a log or file system may lose: type, case, composition of accents, punctuation."""
-    if isinstance(value, bool) or (isinstance(value, float) and value.is_integer()):
-        value = int(value)  # equal keys in every log that is keyed by value
-    text = str(value)
-    return _OTHER.sub(lambda match: "_" if match.group().isascii() else ascii(match.group()), _fold(text))
-
-
-def _fold(text: str) -> str:
-    return unicodedata.normalize("NFC", text).casefold()
 
 
 def check_ids(ids: Sequence[object], *, what: str) -> tuple[str, ...]:
@@ -40,7 +27,7 @@ def check_ids(ids: Sequence[object], *, what: str) -> tuple[str, ...]:
     """
     seen: dict[str, object] = {}
     for value in ids:
-        alias = _alias(value)
+        alias = fold_record_id(value)
         if alias in seen:
             raise InputRefused(
                 f"{what}: ids overwrite each other",

@@ -1,6 +1,6 @@
-"""What exactly did somebody ask for, allow, refuse or hand over?
+"""Statements of the approval chain: an ask, a decision (GO or NO-GO), a closing and a hand-off.
 
-Frozen statements; their canonical JSON is what is hashed, signed and recorded. One GO names one experiment,
+Their canonical JSON is what is hashed, signed and recorded. One GO names one experiment,
 one binding, one rung, one phase and one time window. Nothing here reads a clock or a file.
 """
 
@@ -40,7 +40,7 @@ class _About(Frozen):
     binding_sha256: Sha256
     thinking_budget_tokens: Annotated[int, Field(gt=0)]
     phase: Phase
-    resumes_sha256: Sha256 | None = None  # preflight of the interrupted attempt that is begun again
+    resumes_sha256: Sha256 | None = None  # preflight of the interrupted attempt that is resumed
     work_queue: WorkQueue = DEFAULT_QUEUE  # of the host that has the root
 
     @property

@@ -1,4 +1,4 @@
-"""What does a termination audit say? Frozen models of its file; every number an integer until printed.
+"""Termination audit of one bundle: the frozen models of its file. Counts are integers until printed.
 
 Names of counts are those of the published audits. Rates and their intervals are decimal text, for reading;
 decisions are made from the counts.
@@ -32,7 +32,7 @@ Z95 = 1.959963984540054  # two-sided 95 % of the normal distribution
 
 
 class AuditedRate(Frozen):
-    """One rate beside its threshold. No rate and no interval where there is no sample."""
+    """One rate and its threshold. No rate and no interval where there is no sample."""
 
     contacts: Size
     samples: Size

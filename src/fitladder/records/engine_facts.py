@@ -1,4 +1,4 @@
-"""What may the house know of an engine? Requests in, completions and facts out, token ids only.
+"""Facts that a built engine reports of itself, and of the process and packages that it runs in.
 
 The gates see `EngineFacts` and nothing else of an engine. No text, no vllm, no torch.
 """

@@ -1,6 +1,6 @@
-"""What does a gate leave behind when it lets a phase pass? Named numbers for the preflight.
+"""Record of a live gate that passed: the numbers it compared, by name, for the preflight.
 
-A gate that says no leaves nothing: it raises GateRefused. So a record is always a passed one.
+A gate that refuses leaves none: it raises GateRefused. So a record is always a passed one.
 """
 
 from typing import Literal

@@ -1,6 +1,6 @@
-"""What is recorded of an experiment that ran before this house stood? The file, parsed strictly.
+"""Registered figures of an experiment that ran before Fitladder existed: the file, parsed strictly.
 
-`data/history/<experiment>.json` holds registered numbers and hashes only. Nothing is judged here.
+`data/history/<experiment>.json` holds numbers and hashes only; no row of such an experiment is kept here.
 """
 
 from pathlib import Path
@@ -48,6 +48,8 @@ class _Termination(Frozen):
 
 
 class RecordedGeneration(Frozen):
+    """Tokens and times of a phase as its own log gave them; None where that log has no figure."""
+
     sampled_tokens: Size
     generation_s: Annotated[float, Field(gt=0, allow_inf_nan=False)]
     load_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None
@@ -64,6 +66,8 @@ class _Tree(_File):
 
 
 class RecordedPhase(Frozen):
+    """One phase at one rung: geometry, capture, audited counts and digests of files that lie elsewhere."""
+
     thinking_budget_tokens: Size
     phase: Phase
     arm: Arm

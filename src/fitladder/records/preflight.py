@@ -1,6 +1,6 @@
-"""What is written before a token is sampled, and what is known of the generation after it?
+"""Preflight, written before a token is sampled, and engine metadata, written after the generation.
 
-The preflight and the engine metadata of a bundle. No text of any answer, no wall time that decides anything.
+No text of any answer, no wall time that decides anything.
 """
 
 from typing import Annotated, Any, Literal, Self

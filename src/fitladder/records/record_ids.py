@@ -1,21 +1,31 @@
-"""Which record ids may stand side by side, and which digest do the seeds of all samples have?
+"""Record ids that may share a phase, and the digest of the seeds of its samples.
 
 Two ids that a file system, a table or a reader could take for one are refused before anything is sampled.
 """
 
+import re
 import unicodedata
 from collections.abc import Iterable
 
 from fitladder.canonical import canonical_sha256
 from fitladder.errors import BundleError, FitladderError
 
-__all__ = ["check_record_ids", "seeds_sha256"]
+__all__ = ["check_record_ids", "fold_record_id", "seeds_sha256"]
 
 
-def _fold(record_id: str) -> str:
-    """What two ids must not share: accents composed, case and every sign but `-` `.` `:` set aside."""
-    plain = unicodedata.normalize("NFC", record_id).casefold()
-    return "".join(sign if sign.isalnum() or sign in "-.:" else "_" for sign in plain)
+_OTHER = re.compile(r"[^0-9a-z]+")
+
+
+def fold_record_id(record_id: object) -> str:
+    """What is left of an id once type, case, composition of accents and punctuation are lost.
+
+    Two ids with one folding could overwrite each other in a file system, a table or a log that is keyed by
+    value (1, 1.0, true and "1" are one). Letters outside ASCII stay themselves.
+    """
+    if isinstance(record_id, bool) or (isinstance(record_id, float) and record_id.is_integer()):
+        record_id = int(record_id)
+    plain = unicodedata.normalize("NFC", str(record_id)).casefold()
+    return _OTHER.sub(lambda found: "_" if found.group().isascii() else ascii(found.group()), plain)
 
 
 def check_record_ids(record_ids: Iterable[str], *, error: type[FitladderError] = BundleError) -> None:
@@ -24,7 +34,7 @@ def check_record_ids(record_ids: Iterable[str], *, error: type[FitladderError] =
     for record_id in record_ids:
         if not record_id.isprintable() or record_id != record_id.strip():
             raise error("record id", got=ascii(record_id), need="printable text without outer blanks")
-        folded = _fold(record_id)
+        folded = fold_record_id(record_id)
         if folded in seen:
             raise error(
                 "two record ids that could be taken for one", got=f"{seen[folded]!a} and {record_id!a}"

@@ -1,4 +1,4 @@
-"""What is one sample, after both stages? Token ids, counts, finish reasons, seeds; never text."""
+"""SampleRow: one sample after both stages, as token ids, counts, finish reasons and seeds; never text."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Which host may a statement be about? Each serves one work queue of the server; the first has this name."""
+"""Name of a work queue: each GPU host serves one of the server, and a statement names its host by it."""
 
 from typing import Annotated
 

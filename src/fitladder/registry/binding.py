@@ -1,4 +1,4 @@
-"""What exactly was frozen? One digest over the section, the data and the code that can change a result.
+"""The binding: one digest over the section, the data and the code that can change a result.
 
 The bound code is the import closure, within this package, of the modules named below: a module that
 generation or a decision cannot reach is not bound, one that it can reach cannot be forgotten.
@@ -145,7 +145,10 @@ def moved(old: Binding, new: Binding) -> tuple[Moved, ...]:
 
 
 def check_generation(recorded: Binding, now: Binding, *, where: str) -> None:
-    """Refuse a bundle made under another protocol, other data or other generation code than `now`."""
+    """Refuse a bundle made under another protocol, other data or other generation code than `now`.
+
+    `where` names the bundle's folder. Raises BindingChanged naming the first part that differs, old and new.
+    """
     if recorded.generation_sha256 == now.generation_sha256:
         return
     first = next(

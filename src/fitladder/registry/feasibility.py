@@ -1,7 +1,7 @@
-"""Could this registration ever run? What its own numbers and the registry tell, without any engine.
+"""Feasibility of a registration from its own numbers and the registry, without an engine.
 
-Lineage by name, roots by text, and the pool where blocks are registered. A pool that only a live engine
-knows is left to the gates.
+Checked: lineage by name, roots by text, and the pool where blocks are registered. A pool that only a live
+engine knows is left to the gates.
 """
 
 from collections.abc import Collection, Iterator
@@ -21,8 +21,16 @@ CPU_BLOCK_TOKENS = 128  # vLLM's CPU backend, unless registered otherwise
 def check_feasible(
     registry: Registry, experiment: Experiment, recorded: Collection[str], block_tokens: int | None = None
 ) -> None:
-    """`recorded`: ids whose registered figures stand in data/history. `block_tokens`: what a recorded engine
-    of this model had, where the section says nothing. Raises RegistrationError naming the field.
+    """Refuse a registration that could never run.
+
+    Args:
+        registry: every registered experiment; predecessors are looked up in it.
+        experiment: the one to check.
+        recorded: ids whose registered figures lie in data/history.
+        block_tokens: KV block size that a recorded engine of this model had, used where the section names
+            none; None leaves a pool of unknown block size to the gates.
+
+    Raises RegistrationError naming the field, what it has and what it needs.
     """
     ancestors = tuple(_ancestors(registry, experiment, recorded))
     _check_roots(experiment, ancestors)

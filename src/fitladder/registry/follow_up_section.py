@@ -1,4 +1,4 @@
-"""How is a follow-up registered? The predecessor's section of params.yaml as text, with what must differ.
+"""Text of a follow-up in params.yaml and dvc.yaml: the predecessor's section, with what must differ.
 
 Textual, so that comments and order survive. Pure: it sees and returns the text of params.yaml and dvc.yaml.
 """

@@ -1,4 +1,4 @@
-"""What must be thought through before a follow-up may run? Three texts, begun with the facts filled in.
+"""Starter texts of a follow-up: idea intake, preregistration, design review, narrative; facts filled in.
 
 Pure: two registered experiments in, Markdown out. What says `TO WRITE` is the author's.
 """

@@ -1,4 +1,4 @@
-"""Are the registered inputs here, and are they the registered bytes?
+"""Registered inputs by SHA-256: which are here, reading one, and fetching those that are not.
 
 Inputs lie in `data/inputs/<experiment>/<name>.json`; identity is the SHA-256 in params.yaml, never name or
 place. Absent or different ones make only what needs them refuse.
@@ -31,6 +31,7 @@ class InputState:
 
     @property
     def right(self) -> bool:
+        """True where these are the registered bytes."""
         return self.found_sha256 == self.registered_sha256
 
 

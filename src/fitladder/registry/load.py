@@ -1,6 +1,6 @@
-"""params.yaml parsed into the registry of experiments, which must leave each other alone.
+"""The registry: params.yaml parsed to frozen experiments that share no root.
 
-Everything behind it sees frozen models. Reads no other file.
+It is parsed once, at the boundary; everything behind it sees models. Reads no other file.
 """
 
 from functools import lru_cache

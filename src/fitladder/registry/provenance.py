@@ -1,4 +1,4 @@
-"""What did a follow-up inherit, and is it still that, byte for byte? Recorded once, checked ever after.
+"""Provenance of a follow-up: what it inherited, recorded once and checked byte for byte from then on.
 
 `data/experiments/<id>/provenance.json`. Inherited inputs equal the predecessor's by SHA-256; one that was
 meant to differ is moved to `replaced_inputs`, with the reason.

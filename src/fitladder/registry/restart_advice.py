@@ -1,4 +1,4 @@
-"""How does an experiment begin anew that cannot go on? The words for refusals; it decides nothing."""
+"""Advice in refusals: what to type where an experiment cannot go on. It decides nothing."""
 
 __all__ = ["REHEARSAL", "restart_advice"]
 
@@ -6,7 +6,7 @@ REHEARSAL = "smollm2_135m_cpu_rehearsal"  # what `make demo` runs and `make clea
 
 
 def restart_advice(experiment_id: str) -> str:
-    """What to type: the rehearsal is thrown away, any other experiment is followed by one of its own."""
+    """The command: the rehearsal is removed and repeated, any other experiment is followed by a new one."""
     if experiment_id == REHEARSAL:
         return "`make clean-demo` to rehearse anew"
     return f"`fitladder new NAME --from {experiment_id}` to register a follow-up"

@@ -46,13 +46,19 @@ class Progress:
 class Engine(Protocol):
     """A built engine. `generate` returns completions in request order, then index order."""
 
-    def facts(self) -> EngineFacts: ...
+    def facts(self) -> EngineFacts:
+        """What the built engine reports of its pool, widths and graphs."""
+        ...
 
-    def runtime(self) -> RuntimeFacts: ...
+    def runtime(self) -> RuntimeFacts:
+        """Python, packages, device and driver that it runs with."""
+        ...
 
     def generate(
         self, requests: Sequence[SampleRequest], on_progress: Callable[[Progress], None]
-    ) -> list[Completion]: ...
+    ) -> list[Completion]:
+        """Sample every request to its end; `on_progress` is called from time to time."""
+        ...
 
     def counters(self) -> dict[str, int]:
         """preemptions, scheduled_tokens, prompt_tokens, generated_tokens, recomputed_tokens so far."""
@@ -62,4 +68,6 @@ class Engine(Protocol):
         """Late compilation and JIT lines seen while generating; they fell into generation time."""
         ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """End the engine and free its device."""
+        ...

@@ -1,4 +1,4 @@
-"""Which sampling parameters is the engine told? Every one, the ones that are off included.
+"""Sampling parameters as the engine is told them: every one, those that are off included.
 
 Plain data, so that a preflight can record exactly what is sent. It knows no engine's classes.
 """

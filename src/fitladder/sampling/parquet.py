@@ -1,4 +1,4 @@
-"""How do sample rows become Parquet bytes and come back, column by column?
+"""Sample rows as Parquet bytes, and reading them back column by column.
 
 Token ids are int32 lists; no column holds text that a model said. The same rows under the same key always
 give the same bytes. A reader gets bytes that somebody has already hashed, never a path.

@@ -1,4 +1,4 @@
-"""Which seed does each sample get? A function of the run, the record, the sample and the stage, nothing else.
+"""Seed of each sample: a function of the run, the record, the sample and the stage, and nothing else.
 
 Stable under reordering, batching and interpreter; it does not know what is sampled with it. No claim of
 bitwise repeatability follows: a sample's numerics also depend on the width it was batched at.

@@ -1,6 +1,6 @@
-"""Can this process, while it audits content-blind, get at text or hidden examples? It must not.
+"""Audit hook that keeps a content-blind pass from text and hidden examples, within one process.
 
-An audit hook refuses every Python-level open of a sealed file, whatever name it goes by, every subprocess,
+It refuses every Python-level open of a sealed file, whatever name it goes by, every subprocess,
 ctypes, and every import of a decoder. Hooks cannot be removed: it is installed once, and looks only while a
 seal is active. It is process-wide, since a thread begun inside a pass would not inherit a context variable.
 

@@ -1,4 +1,4 @@
-"""What may a process touch that audits or selects? Token columns, receipts, code: nothing else opens to it.
+"""Seal of a process that audits or selects: it opens token columns, receipts and code, and nothing else.
 
 Called once, by the command, before anything that could look is imported. Where the kernel has no Landlock the
 audit hook and the limit on open files (sandbox/audit_hook.py) stand alone, and the returned words say so.
@@ -36,9 +36,14 @@ HOOK_ONLY = "an audit hook and a limit on open files alone: this kernel has no L
 
 
 def seal_process(data_dir: Path, experiment_id: str, *, writes: str | None = None) -> str:
-    """Seal this process for the rest of its life; which seal is in force. `writes`: the stage, if it is one.
+    """Seal this process for the rest of its life. Returns words that name the seal in force.
 
-    Readable: the experiment's bundles, its audits, dvc.lock, code. Raises ContentSealed where it cannot be.
+    Args:
+        data_dir: the checkout's data folder.
+        experiment_id: whose bundles and audits stay readable, with dvc.lock and program code.
+        writes: `audit` or `selection` where that stage runs and may write its own outputs, else None.
+
+    Raises ContentSealed where the kernel could seal but refuses to.
     """
     abi = landlock_abi()
     if abi == 0:

@@ -1,6 +1,6 @@
-"""Can the kernel itself keep this process from every file but the named ones? Linux 5.13 and later can.
+"""Landlock: the kernel keeps this process from every file but the named ones. Linux 5.13 and later.
 
-Landlock: once begun it is for the life of the process and of all it starts, C and C++ code too, for root as
+Once begun it is for the life of the process and of all it starts, C and C++ code too, for root as
 well. Other systems have none: `landlock_abi` is 0 there. It knows nothing of what lies in the files.
 """
 

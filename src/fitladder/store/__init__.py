@@ -1,1 +1,1 @@
-"""Artifact roots: claim, write order, catalog chain, verification. The only writer of a root."""
+"""Artifact roots: holding one, write order, catalog chain, verification. The only writer of a root."""

@@ -1,4 +1,4 @@
-"""Which bundles does an experiment's root hold, and how may that list change?
+"""Changes of a catalog, the list of the bundles in an experiment's root.
 
 A chain of checkpoints: each names the one before it by SHA-256, and differs from it by one new
 preflight-only entry or by one entry that became complete. Pure; catalog_chain.py reads and writes it.

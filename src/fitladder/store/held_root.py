@@ -1,4 +1,4 @@
-"""Whose root is this, and who writes to it now? A root belongs to one experiment, from its first day on.
+"""Holding a root for writing: it is of one experiment from its creation on, with one writer at a time.
 
 `hold_root` is the only way to a `HeldRoot`, and every writer asks for one.
 """
@@ -51,7 +51,7 @@ def hold_root(
 
 def ensure_root(root: Path, experiment_id: str) -> str:
     """Make `root` this experiment's, or check that it is. Returns its root id; raises as `hold_root`."""
-    with hold_root(root, experiment_id, "claim") as held:
+    with hold_root(root, experiment_id, "creation") as held:
         return held.root_id
 
 
@@ -82,7 +82,9 @@ def _owner(root: Path, experiment_id: str) -> Owner:
 
 
 def _first_owner(root: Path, names: set[str], experiment_id: str) -> Owner:
-    foreign = sorted(names - {LOCK})  # a claim that died before its owner file was whole left only the lock
+    foreign = sorted(
+        names - {LOCK}
+    )  # a creation that died before its owner file was whole left only the lock
     if foreign:
         raise RootRefused(f"{root} holds other things and no owner", got=foreign[0], need=OWNER)
     # A name, not a draw: no result depends on it.

@@ -1,7 +1,7 @@
-"""What did a writer that died leave behind, and which of it may be cleared away?
+"""Clearing a root of what a writer that died left behind.
 
-Only two things: the second name of a file that is whole, and a torn record that had not taken effect and
-cost nothing to make. Rows, engine metadata and receipts are never touched.
+Two things are cleared: the second name of a file that is whole, and a torn record that had not taken effect
+and cost nothing to make. Rows, engine metadata and receipts are never touched.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""What does a finished bundle say of itself? The receipt binds every other file and is written last.
+"""Making a receipt from the other files of a bundle, which it binds; it is written last.
 
 All of it but the noted time follows from the other files: `build_receipt` makes it, for the writer and for
 whoever verifies. Pure; it sees records and a decoded table.

@@ -1,8 +1,8 @@
-"""May an interrupted phase be begun again, and were those that were begun again the same?
+"""Resuming an interrupted phase: the identity that another attempt must share.
 
-Only by the very same identity, and only from its first row: every attempt has a folder and a GO of its own,
-and no row that exists is ever reused. What cannot change a row (where files lie, how much is logged, when it
-was, who allowed it) is not part of the identity.
+A phase is resumed only under the same identity, and only from its first row: every attempt has a folder and a
+GO of its own, and no row that exists is ever reused. What cannot change a row (where files lie, how
+much is logged, when it was, who allowed it) is not part of the identity.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""Which folder may an experiment write its bundles to? None, unless everything about it is right.
+"""Where an experiment may write its bundles: its root by registry or environment, checked in every respect.
 
 It decides on a path and the registry; it creates nothing.
 """

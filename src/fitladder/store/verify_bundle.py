@@ -1,4 +1,4 @@
-"""Can this bundle be believed, as this phase at this rung of this experiment? The default answer is no.
+"""Verification of one bundle as this phase at this rung of this experiment.
 
 Every file's raw bytes are read once, hashed and then parsed, so that what was verified is what is used.
 Nothing is decoded to text and nothing is repaired.

@@ -1,4 +1,4 @@
-"""Do disk and catalog of an experiment agree, both ways? Whatever one has and the other has not says no.
+"""Verification of a root: disk and catalog agree, both ways; what only one of them has is refused.
 
 Two differences are no contradiction but a write that died: the catalog entries that are still to be written
 are named. It writes nothing.
@@ -47,7 +47,7 @@ class VerifiedRoot:
     catalog: Catalog
     bundles: tuple[VerifiedBundle, ...]
     preflights: tuple[VerifiedPreflight, ...]  # those that no bundle came of
-    pending_entries: tuple[CatalogEntry, ...]  # catalog steps that an interrupted writer still owes
+    pending_entries: tuple[CatalogEntry, ...]  # on disk, not yet in the catalog
 
     @property
     def links(self) -> list[VerifiedBundle | VerifiedPreflight]:
@@ -221,7 +221,7 @@ def _check_one_protocol(found: list[VerifiedBundle | VerifiedPreflight]) -> None
 
 
 def _check_attempts(found: list[VerifiedBundle | VerifiedPreflight]) -> None:
-    """Every further attempt names all preflights before it, follows no bundle, and is the same phase anew."""
+    """Every further attempt names all preflights before it, follows no bundle, and has the same identity."""
     earlier: dict[BundleKey, list[VerifiedBundle | VerifiedPreflight]] = {}
     for one in sorted(found, key=lambda one: one.preflight.attempt):
         before = earlier.setdefault(one.key, [])

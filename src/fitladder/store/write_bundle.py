@@ -1,4 +1,4 @@
-"""How does a phase come to lie on disk? Preflight, samples, engine metadata, receipt; then the catalog.
+"""Writing a phase to its root: preflight, samples, engine metadata, receipt, then the catalog.
 
 Each file is whole or absent, nothing is overwritten, and whatever a crash leaves reads as preflight-only
 or is refused. Only the holder of the root writes.
@@ -32,7 +32,7 @@ __all__ = ["commit_bundle", "reconcile", "reconciled_root", "write_preflight"]
 
 
 def reconcile(held: HeldRoot) -> Catalog:
-    """Compare disk and catalog both ways, and write the catalog steps that an interrupted writer still owed.
+    """Compare disk and catalog both ways, and write catalog entries that an interrupted writer left out.
 
     Returns the current catalog. Raises BundlePartial, BundleTampered or BundleError on anything else.
     """
@@ -61,7 +61,7 @@ def write_preflight(held: HeldRoot, preflight: Preflight, verified: VerifiedRoot
     `verified`: what `reconciled_root` found under this very lock; the catalog must still be its. Left out,
     the root is verified now.
 
-    An interrupted phase is begun again in a folder of its own, by a preflight that names every earlier one in
+    An interrupted phase is resumed in a folder of its own, by a preflight that names every earlier one in
     `resumes`; those stay as they are. Raises BundleError where the phase is complete or was begun by one that
     is not named, the GO was used, or sequence, root or experiment are not the catalog's; BindingChanged
     naming the field, old and new, where it resumes another identity.
@@ -118,7 +118,7 @@ def commit_bundle(
     samples_sha256: str,
     noted_at_s: int,
 ) -> VerifiedBundle:
-    """Write samples, engine metadata and receipt beside the newest preflight of `key`; complete the catalog.
+    """Write samples, engine metadata and receipt next to the newest preflight of `key`; complete the catalog.
 
     Other bundles are not read: they were verified when the lock was taken, and are again at the next border.
     `samples_source`: the file of `render_samples` bytes that the engine process left; `samples_sha256`: the

@@ -106,3 +106,9 @@ def test_only_one_spelling_of_a_place(place: tuple[str, str]) -> None:
     assert parse_bundle_folder(make.ID, "think_64", "probe.attempt_12") == (make.key(), 12)
     with pytest.raises(BundleError, match="no bundle can have"):
         parse_bundle_folder(make.ID, *place)
+
+
+def test_ids_that_differ_in_punctuation_alone_are_one_here_as_in_a_prompt_file() -> None:
+    with pytest.raises(BundleError, match="could be taken for one"):
+        check_record_ids(["a-b", "a.b"])
+    check_record_ids(["reuse-000::base", "no-reuse-000::base", "\u4e00", "\u4e8c", "caf\u00e9", "cafe"])
