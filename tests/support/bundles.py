@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from support.section import rung, small_section
 
-from fitladder.canonical import canonical_sha256, sha256_bytes, sha256_file
+from fitladder.canonical import canonical_sha256, parse_model, sha256_bytes, sha256_file
 from fitladder.records.binding import Binding
 from fitladder.records.bundle_key import BundleKey
 from fitladder.records.engine_facts import EngineFacts, RuntimeFacts
@@ -40,90 +41,32 @@ def experiment(
     forbidden: Sequence[str] = (),
 ) -> Experiment:
     """rungs: (budget, width)."""
-    return Experiment.model_validate(
-        {
-            "experiment_id": experiment_id,
-            "state": "open",
-            "predecessor": None,
-            "review": "self",
-            "model": {
-                "name": "a/model",
-                "revision": "0" * 40,
-                "folder_sha256": None,
-                "tokenizer_sha256": sha("tokenizer"),
-                "dtype": "float32",
-            },
-            "engine": {
-                "backend": "vllm-cpu",
-                "vllm_version": "0.32.0",
-                "max_model_len_tokens": 65_536,
-                "max_num_batched_tokens": 32_768,
-                "tensor_parallel_size": 1,
-                "engine_seed": 0,
-                "enforce_eager": True,
-                "enable_prefix_caching": False,
-                "async_scheduling": False,
-                "gpu_memory_utilization": None,
-                "kv_cache_memory_bytes": 1 << 30,
-                "num_gpu_blocks_override": None,
-                "capture": "none",
-                "admission": "worst_case",
-                "args": {},
-                "environment": {},
-            },
-            "thinking": {
-                "open_text": "<think>\n",
-                "close_text": "</think>\n\n",
-                "close_marker_token_ids": (7,),
-                "close_token_ids": (7, 8),
-                "model_eos_token_ids": (9,),
-                "eos_inside_thinking": "forced_close",
-            },
-            "sampling": {
-                "temperature": 0.6,
-                "top_p": 0.95,
-                "top_k": 20,
-                "answer_max_tokens": 16,
-                "run_seed": 2701,
-            },
-            "records_per_arm": records,
-            "longest_prompt_tokens": 40,
-            "probe_k": k[0],
-            "matrix_k": k[1],
-            "rungs": tuple(
-                {
-                    "thinking_budget_tokens": budget,
-                    "max_num_seqs": width,
-                    "capture_sizes": None,
-                    "deadline_s": 60,
-                }
-                for budget, width in rungs
-            ),
-            "kv_rule": "both",
-            "loop_rule": {
-                "tail_tokens": tail,
-                "max_period_tokens": tail // 4,
-                "min_match_rate": "0.99",
-                "min_budget_tokens": tail,
-            },
-            "thresholds": {
-                "unresolved_rate_below": "0.05",
-                "answer_limit_rate_below": "0.05",
-                "loop_rate_at_most": "0.25",
-            },
-            "semantics": {
-                "min_parse_rate": "0.5",
-                "min_macro_reuse_tasks": 2,
-                "designed_reuse_oracle_not_below_base": True,
-            },
-            "data": {"tasks": sha("tasks"), "prompt_manifest": sha("manifest")},
-            "artifacts": {
-                "root": root,
-                "environment_override": "SMALL_EXPERIMENT_ROOT",
-                "forbidden_roots": tuple(forbidden),
-            },
-        }
+    section = small_section(
+        model={"revision": "0" * 40, "tokenizer_sha256": sha("tokenizer")},
+        engine={
+            "vllm_version": "0.32.0",
+            "max_model_len_tokens": 65_536,
+            "max_num_batched_tokens": 32_768,
+            "kv_cache_memory_bytes": 1 << 30,
+        },
+        sampling={"answer_max_tokens": 16},
+        loop_rule={"tail_tokens": tail, "max_period_tokens": tail // 4, "min_budget_tokens": tail},
+        artifacts={
+            "root": root,
+            "environment_override": "SMALL_EXPERIMENT_ROOT",
+            "forbidden_roots": list(forbidden),
+        },
     )
+    section |= {
+        "review": "self",
+        "records_per_arm": records,
+        "longest_prompt_tokens": 40,
+        "probe_k": k[0],
+        "matrix_k": k[1],
+        "rungs": [rung(budget, width, 60) for budget, width in rungs],
+        "data": {"tasks": sha("tasks"), "prompt_manifest": sha("manifest")},
+    }
+    return parse_model(Experiment, {"experiment_id": experiment_id, **section}, where=experiment_id)
 
 
 def binding(of: Experiment, code: str = "code") -> Binding:

@@ -1,11 +1,13 @@
-"""A small checkout for tests: own registry, inputs and tokenizer, flows by link, the scripted engine.
+"""Checkouts for tests: parts carried from the repository, and a small one with the scripted engine.
 
-Everything is registered by its real hash, so that every refusal of the product works here too.
+The small one has its own registry, inputs and tokenizer, all registered by their real hashes, so that every
+refusal of the product works there too; flows and tasks are links.
 """
 
 import json
 import os
 import shlex
+import shutil
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,12 +15,15 @@ from typing import Any
 
 import tokenizers
 import yaml
+from fitladder.files.outputs import write_file
+from support.section import small_section
 from tokenizers import AddedToken, decoders, models, pre_tokenizers
 
 from fitladder.canonical import canonical_bytes, sha256_bytes, sha256_file
 from fitladder.files.tree_digest import tree_sha256
 from fitladder.prompts.manifest import TokenizerIdentity, freeze_prompts, render_manifest, render_prompts
 from fitladder.prompts.messages import Message, Record
+from fitladder.registry.data_paths import record_paths
 from fitladder.workspace import Workspace
 
 ROOT = Path(__file__).parents[2]
@@ -40,86 +45,58 @@ def _tokenizer(path: Path) -> tokenizers.Tokenizer:
 
 
 def _section(close_ids: list[int], marker_ids: list[int]) -> dict[str, Any]:
-    return {
-        "state": "open",
-        "predecessor": None,
-        "review": "independent",
-        "model": {
-            "name": "test/Scripted-Model",
-            "revision": None,
-            "folder_sha256": None,
-            "tokenizer_sha256": None,
-            "dtype": "float32",
-        },
-        "engine": {
-            "backend": "vllm-cpu",
-            "vllm_version": "1",
-            "max_model_len_tokens": 512,
-            "max_num_batched_tokens": 1024,
-            "tensor_parallel_size": 1,
-            "engine_seed": 0,
-            "enforce_eager": True,
-            "enable_prefix_caching": False,
-            "async_scheduling": False,
-            "gpu_memory_utilization": None,
-            "kv_cache_memory_bytes": None,
+    return small_section(
+        model={"name": "test/Scripted-Model"},
+        engine={
             "num_gpu_blocks_override": 13,
-            "capture": "none",
-            "admission": "worst_case",
             "args": {"enable_chunked_prefill": False},
             "environment": {"VLLM_ENABLE_V1_MULTIPROCESSING": "0"},
         },
-        "thinking": {
+        thinking={
             "open_text": OPEN_TEXT,
             "close_text": CLOSE_TEXT,
             "close_marker_token_ids": marker_ids,
             "close_token_ids": close_ids,
             "model_eos_token_ids": [257],
-            "eos_inside_thinking": "forced_close",
         },
-        "sampling": {
-            "temperature": 0.6,
-            "top_p": 0.95,
-            "top_k": 20,
-            "answer_max_tokens": 24,
-            "run_seed": 2701,
-        },
-        "records_per_arm": 2,
-        "longest_prompt_tokens": 120,
-        "probe_k": 2,
-        "matrix_k": 3,
-        "rungs": [
-            {"thinking_budget_tokens": 64, "max_num_seqs": 4, "capture_sizes": None, "deadline_s": 120},
-            {"thinking_budget_tokens": 96, "max_num_seqs": 4, "capture_sizes": None, "deadline_s": 120},
-        ],
-        "kv_rule": "both",
-        "loop_rule": {
-            "tail_tokens": 32,
-            "max_period_tokens": 16,
-            "min_match_rate": 0.99,
-            "min_budget_tokens": 32,
-        },
-        "thresholds": {
+        loop_rule={"min_match_rate": 0.99},  # numbers, as somebody writes them into params.yaml
+        thresholds={
             "unresolved_rate_below": 0.05,
             "answer_limit_rate_below": 0.05,
             "loop_rate_at_most": 0.25,
         },
-        "semantics": {
-            "min_parse_rate": 0.5,
-            "min_macro_reuse_tasks": 2,
-            "designed_reuse_oracle_not_below_base": True,
-        },
-        "data": {},
-        "artifacts": {"root": None, "environment_override": ROOT_VARIABLE, "forbidden_roots": []},
-    }
+        semantics={"min_parse_rate": 0.5},
+        artifacts={"environment_override": ROOT_VARIABLE},
+    )
+
+
+def carry(folder: Path, *names: str) -> None:
+    """Copy files and folders of the repository, where it has them, to their places below `folder`."""
+    for name in names:
+        source, target = ROOT / name, folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if source.is_dir():
+            shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+        elif source.exists():
+            shutil.copyfile(source, target)
+
+
+def begin_records(data: Path, experiment_id: str) -> None:
+    """Empty approvals and log of an experiment, as a registration leaves them."""
+    for path in record_paths(data, experiment_id):
+        write_file(path, b"")
 
 
 @dataclass
 class ScriptedCheckout:
-    """A checkout below `folder`; `script` says what its engine does."""
+    """A checkout below `folder`; `script` says what its engine does.
+
+    `copies` are experiments equal to the scripted one, `copy_00` and on, each with a root of its own.
+    """
 
     folder: Path
     document: dict[str, Any] = field(default_factory=dict)
+    copies: tuple[str, ...] = ()
 
     @property
     def root(self) -> Path:
@@ -141,6 +118,7 @@ class ScriptedCheckout:
         ]
         return {
             ROOT_VARIABLE: str(self.root),
+            **{_root_variable(name): str(self.folder / "artifacts" / name) for name in self.copies},
             **({"PYTHONPATH": os.environ["PYTHONPATH"]} if "PYTHONPATH" in os.environ else {}),
             "FITLADDER_ENGINE_COMMAND": shlex.join(command),
             "FITLADDER_CHECKOUT": str(self.folder),
@@ -165,9 +143,25 @@ class ScriptedCheckout:
         """`phase@budget` of every generation of the scripted experiment that was begun, in order."""
         return [line.partition("/")[2] for line in self.lines() if line.startswith(f"{EXPERIMENT}/")]
 
+    def replace_by_copies(self, count: int) -> None:
+        """Register so many copies of the scripted experiment, on its inputs, in its place."""
+        section = self.document["experiments"].pop(EXPERIMENT)
+        inputs = self.folder / "data" / "inputs"
+        self.copies = tuple(f"copy_{number:02d}" for number in range(count))
+        for name in self.copies:
+            copy = json.loads(json.dumps(section))
+            copy["artifacts"]["environment_override"] = _root_variable(name)
+            self.document["experiments"][name] = copy
+            (inputs / name).symlink_to(inputs / EXPERIMENT)
+        self.register()
+
     def lines(self) -> list[str]:
         """`experiment/phase@budget` of every generation that was begun, in order."""
         return self.generations.read_text().split() if self.generations.exists() else []
+
+
+def _root_variable(copy: str) -> str:
+    return f"{ROOT_VARIABLE}_{copy.upper()}"
 
 
 def make_scripted_checkout(folder: Path, **changes: Any) -> ScriptedCheckout:
@@ -210,5 +204,5 @@ def make_scripted_checkout(folder: Path, **changes: Any) -> ScriptedCheckout:
     made.script(outcomes=ADEQUATE)
     for name in ("flows", "tasks"):
         (folder / name).symlink_to(ROOT / name)
-    (folder / "prefect.yaml").write_bytes((ROOT / "prefect.yaml").read_bytes())
+    carry(folder, "prefect.yaml")
     return made

@@ -14,23 +14,21 @@ from typing import Any
 
 import yaml
 from support import bundles as make
+from support.checkout import begin_records, carry
 
 from fitladder.canonical import read_json
 from fitladder.dvc_api.command import Dvc
-from fitladder.files.atomic import write_output
 from fitladder.records.experiment import ARM_OF_PHASE, Experiment
 from fitladder.records.preflight import PromptRecord
 from fitladder.records.record_ids import seeds_sha256
 from fitladder.registry.binding import bind
-from fitladder.registry.data_paths import record_paths
 from fitladder.registry.inputs import load_input
 from fitladder.registry.load import load_registry
 from fitladder.sampling.seeds import stage1_seed
 from fitladder.store.held_root import hold_root
 
-REPOSITORY = Path(__file__).parents[2]
 ID = "smollm2_135m_cpu_rehearsal"
-CARRIED_FILES = (
+CARRIED = (
     ".gitignore",
     "dvc.yaml",
     "params.yaml",
@@ -39,8 +37,6 @@ CARRIED_FILES = (
     ".dvc/.gitignore",
     ".dvc/plots/rates.json",
     "data/.gitignore",
-)
-CARRIED_FOLDERS = (
     "src",
     f"data/inputs/{ID}",
     "data/history",
@@ -52,24 +48,12 @@ WHOLE_LADDER = ((384, "probe"), (576, "probe"))
 
 def make_checkout(folder: Path) -> Path:
     """A Git repository with everything that the graph reads, and nothing that it makes."""
-    folder.mkdir(parents=True)
-    for name in CARRIED_FILES:
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(REPOSITORY / name, folder / name)
-    for name in CARRIED_FOLDERS:
-        if (REPOSITORY / name).is_dir():
-            shutil.copytree(REPOSITORY / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    carry(folder, *CARRIED)
     for experiment_id in load_registry(folder / "params.yaml").experiments:
-        begin_records(folder, experiment_id)
+        begin_records(folder / "data", experiment_id)
     git(folder, "init", "-q", "-b", "main")
     commit(folder, "start")
     return folder
-
-
-def begin_records(folder: Path, experiment_id: str) -> None:
-    """Empty approvals and log, as a registration leaves them."""
-    for path in record_paths(folder / "data", experiment_id):
-        write_output(path, b"")
 
 
 def git(folder: Path, *words: str) -> str:
@@ -140,7 +124,7 @@ def add_experiment(folder: Path, experiment_id: str) -> None:
     graph.write_text(graph.read_text().replace(f"      - {ID}\n", f"      - {ID}\n      - {experiment_id}\n"))
     shutil.copytree(folder / f"data/inputs/{ID}", folder / f"data/inputs/{experiment_id}")
     shutil.copyfile(folder / f"data/narratives/{ID}.yaml", folder / f"data/narratives/{experiment_id}.yaml")
-    begin_records(folder, experiment_id)
+    begin_records(folder / "data", experiment_id)
 
 
 def make_root(

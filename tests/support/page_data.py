@@ -7,6 +7,7 @@ from typing import Any
 
 import yaml
 from support import bundles as make
+from support.checkout import ROOT, carry
 
 from fitladder.approval.chain import chain_path
 from fitladder.gates.cuda_graphs import check_cuda_graphs
@@ -18,7 +19,6 @@ from fitladder.registry.load import load_registry
 from fitladder.stages.audit import make_audit
 from fitladder.store.held_root import hold_root
 
-ROOT = Path(__file__).parents[2]
 WORDS: dict[str, Any] = {
     "kind": "rehearsal",
     "title": "A small experiment",
@@ -43,10 +43,8 @@ def registry_of(*experiments: Experiment) -> Registry:
 
 def history_data(folder: Path) -> tuple[Path, Registry]:
     """The registered experiments of this checkout: history and words only, no bundle."""
-    data = folder / "data"
-    for name in ("history", "narratives"):
-        shutil.copytree(ROOT / "data" / name, data / name)
-    return data, load_registry(ROOT / "params.yaml")
+    carry(folder, "data/history", "data/narratives")
+    return folder / "data", load_registry(ROOT / "params.yaml")
 
 
 def small_data(

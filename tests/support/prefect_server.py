@@ -5,7 +5,6 @@ so that none can see another's root or approvals.
 """
 
 import contextlib
-import json
 import os
 import shlex
 import sys
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from support.approvals import filled, key_of
-from support.checkout import EXPERIMENT, ROOT, ROOT_VARIABLE, ScriptedCheckout, make_scripted_checkout
+from support.checkout import ROOT, ScriptedCheckout, make_scripted_checkout
 from support.study_text import study_text
 
 from fitladder.approval.chain import chain_path, load_chain
@@ -68,19 +67,14 @@ cells:
 
 
 class PrefectCheckout(ScriptedCheckout):
-    """A scripted checkout with copies of its experiment: `copy_00` and on, each with a root of its own."""
+    """A scripted checkout as a Prefect worker sees it: its process's environment, and a study."""
 
     @property
     def environment(self) -> dict[str, str]:
-        roots = {
-            f"{ROOT_VARIABLE}_{n:02d}": str(self.folder / "artifacts" / f"copy_{n:02d}")
-            for n in range(EXPERIMENTS)
-        }
-        more = {
+        return super().environment | {
             "FITLADDER_ENGINE_PYTHON": str(self.folder / "cell-python"),
             "PREFECT_WORKER_QUERY_SECONDS": "1",  # tests wait for their workers
         }
-        return super().environment | roots | more
 
     def workspace(self) -> Workspace:
         return Workspace(self.folder, {**os.environ, **self.environment})
@@ -88,17 +82,8 @@ class PrefectCheckout(ScriptedCheckout):
 
 def make_prefect_checkout(folder: Path) -> PrefectCheckout:
     """A checkout with `EXPERIMENTS` equal experiments, ready for a worker."""
-    small = make_scripted_checkout(folder, _gpu_owners={GPU_POOL: OWNER})
-    section = small.document["experiments"].pop(EXPERIMENT)
-    inputs = folder / "data" / "inputs"
-    for number in range(EXPERIMENTS):
-        name = f"copy_{number:02d}"
-        copy = json.loads(json.dumps(section))
-        copy["artifacts"]["environment_override"] = f"{ROOT_VARIABLE}_{number:02d}"
-        small.document["experiments"][name] = copy
-        (inputs / name).symlink_to(inputs / EXPERIMENT)
-    made = PrefectCheckout(folder, small.document)
-    made.register()
+    made = PrefectCheckout(folder, make_scripted_checkout(folder, _gpu_owners={GPU_POOL: OWNER}).document)
+    made.replace_by_copies(EXPERIMENTS)
     _add_study(folder)
     deployments = folder / "prefect.yaml"
     text = deployments.read_text()
@@ -136,7 +121,7 @@ class PrefectServer:
         """An experiment that no test has touched."""
         self.taken += 1
         assert self.taken <= EXPERIMENTS, "register more experiments"
-        return f"copy_{self.taken - 1:02d}"
+        return self.checkout.copies[self.taken - 1]
 
     def restart(self) -> None:
         """Kill the server without a word and start it again on its database."""

@@ -11,6 +11,7 @@ import tokenizers
 import yaml
 from support import bundles, page_data
 from support import dvc_checkout as make
+from support.checkout import ROOT, begin_records
 
 from fitladder.canonical import canonical_bytes, read_json, sha256_file
 from fitladder.domains.macros.program import format_calls
@@ -72,16 +73,16 @@ def workspace(tmp_path: Path) -> Path:
     file = tmp_path / "models" / "smollm2-135m-instruct" / "tokenizer.json"
     file.parent.mkdir(parents=True)
     inner.save(str(file))
-    text = (make.REPOSITORY / "params.yaml").read_text()
-    registered = make.registered(make.REPOSITORY).model.tokenizer_sha256
+    text = (ROOT / "params.yaml").read_text()
+    registered = make.registered(ROOT).model.tokenizer_sha256
     assert registered
     assert registered in text
     (tmp_path / "params.yaml").write_text(text.replace(registered, sha256_file(file)))
     inputs = Path("data") / "inputs" / make.ID
-    shutil.copytree(make.REPOSITORY / inputs, tmp_path / inputs)
+    shutil.copytree(ROOT / inputs, tmp_path / inputs)
     (tmp_path / "data" / "narratives").mkdir()
     (tmp_path / "data" / "narratives" / f"{make.ID}.yaml").write_text(yaml.safe_dump(WORDS))
-    make.begin_records(tmp_path, make.ID)
+    begin_records(tmp_path / "data", make.ID)
     return tmp_path
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from support.page_data import ROOT, history_data
+from support.checkout import ROOT
+from support.page_data import history_data
 
 from fitladder.cli.main import main
 from fitladder.evidence.checkout_bundles import load_bundles

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 from support import dvc_checkout as make
+from support.checkout import ROOT
 
 from fitladder.dvc_files.experiment_lists import check_registered
 from fitladder.errors import LineageError, RegistrationError
@@ -20,15 +21,15 @@ from fitladder.report.experiment_page import build_report
 from fitladder.stages.prompts import make_prompts
 
 EXACT = "qwen35_4b_verified_macro_exact_cudagraph_rerun"
-PARAMS = (make.REPOSITORY / "params.yaml").read_text()
+PARAMS = (ROOT / "params.yaml").read_text()
 
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     for name in ("params.yaml", "dvc.yaml"):
-        shutil.copyfile(make.REPOSITORY / name, tmp_path / name)
+        shutil.copyfile(ROOT / name, tmp_path / name)
     for name in (f"data/inputs/{make.ID}", "data/narratives", "data/history"):
-        shutil.copytree(make.REPOSITORY / name, tmp_path / name)
+        shutil.copytree(ROOT / name, tmp_path / name)
     return tmp_path
 
 
