@@ -1,7 +1,8 @@
-"""What several suites share: a Prefect server, and which tests must not run beside each other.
+"""Shared by several suites: a Prefect server, and the groups of tests that must run one after the other.
 
-A file's tests stay in one process, since they share its fixtures. All tests on the server stay together, and
-so do all that start a real engine: two engines at once would only slow each other down.
+A file's tests stay in one process, since they share its fixtures. All tests on the server form one group, and
+so do all that start a real engine: two engines at once would only slow each other down. The groups are the
+longest units of work and start first, so that no worker is left with one at the end.
 """
 
 from collections.abc import Iterator
@@ -42,7 +43,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> ByGroup:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """No test of a group is missing in the table; the bench runs by itself."""
+    """Put the groups first; refuse a test of a group that the table lacks. The bench is in none."""
     for item in items:
         marks = {mark.name for mark in item.iter_markers()} & set(TOGETHER)
         groups = marks | ({"server"} if "prefect_server" in getattr(item, "fixturenames", ()) else set())
@@ -52,6 +53,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             raise pytest.UsageError(
                 f"{path}: got a test of {missing}, need it in TOGETHER (tests/conftest.py)"
             )
+    order = {path: at for at, files in enumerate(TOGETHER.values()) for path in files}
+    items.sort(key=lambda item: order.get(item.nodeid.partition("::")[0], len(TOGETHER)))
 
 
 @pytest.fixture(scope="session")
