@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from fitladder.report.verified import verified_audits
-from fitladder.store.claim import hold_root
+from fitladder.store.held_root import hold_root
 from scripted.workspace import EXPERIMENT, ScriptedHouse, filled, make_house
-from support import bundle_factory as make
+from support import bundles as make
 
 from fitladder.canonical import sha256_file
 from fitladder.dvc_api.ingest import ingest

@@ -15,7 +15,7 @@ from typing import Any
 
 import tokenizers
 import yaml
-from fitladder.files.outputs import write_file
+from fitladder.files.atomic import write_output
 from support.section import small_section
 from tokenizers import AddedToken, decoders, models, pre_tokenizers
 
@@ -84,7 +84,7 @@ def carry(folder: Path, *names: str) -> None:
 def begin_records(data: Path, experiment_id: str) -> None:
     """Empty approvals and log of an experiment, as a registration leaves them."""
     for path in record_paths(data, experiment_id):
-        write_file(path, b"")
+        write_output(path, b"")
 
 
 @dataclass

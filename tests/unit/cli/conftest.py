@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from support import bundle_factory as make
+from support import bundles as make
 
 from fitladder.cli import main as cli
 from fitladder.records.binding import Binding

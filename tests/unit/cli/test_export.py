@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 import yaml
-from fitladder.store.claim import hold_root
-from support import bundle_factory as make
+from fitladder.store.held_root import hold_root
+from support import bundles as make
 
 from fitladder.canonical import canonical_bytes
 

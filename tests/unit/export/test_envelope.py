@@ -9,7 +9,7 @@ import pytest
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-from support import bundle_factory as make
+from support import bundles as make
 
 from fitladder.export.check import export_root
 from fitladder.export.envelope import parse_envelope, render_envelope

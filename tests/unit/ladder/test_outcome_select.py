@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
-from support import bundle_factory as make
+from support import bundles as make
 
 from fitladder.canonical import canonical_bytes, canonical_sha256, parse_json, parse_model
 from fitladder.errors import LadderRefused, LineageError

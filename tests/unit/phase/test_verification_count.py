@@ -7,18 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fitladder.semantics.history import EligibleHistory
-from scripted.workspace import (
-    ADEQUATE,
-    EXPERIMENT,
-    REJECTED,
-    ScriptedHouse,
-    approve,
-    filled,
-    key_of,
-    make_house,
-    run_whole_phase,
-)
+from fitladder.semantics.selected_samples import SelectedSamples
+from support.approvals import approve, filled, key_of, run_whole_phase
+from support.checkout import ADEQUATE, EXPERIMENT, REJECTED, ScriptedCheckout, make_scripted_checkout
 
 from fitladder.dvc_api.ingest import ingest
 from fitladder.evidence import load as evidence_loading
@@ -30,7 +21,7 @@ from fitladder.phase.dispatch import check_ready
 from fitladder.phase.plan import plan_phase, render_plan
 from fitladder.registry import load as registry_loading
 from fitladder.registry.load import load_registry
-from fitladder.report import verified as report_verified
+from fitladder.report import bundle_phases as report_verified
 from fitladder.stages import audit as audit_stage
 from fitladder.stages import selection as selection_stage
 from fitladder.stages.audit import make_audit
@@ -86,9 +77,9 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> ScriptedHouse:
+def made(tmp_path: Path) -> ScriptedCheckout:
     """A checkout whose ladder has three phases: a rejected rung, then two adequate phases of the next."""
-    made = make_house(tmp_path / "checkout")
+    made = make_scripted_checkout(tmp_path / "checkout")
     for number, key in enumerate(BEFORE):
         made.script(outcomes=ADEQUATE if number else REJECTED)
         run_whole_phase(made.workspace(), key, approve(made.workspace(), key, f"ask-{number}"))
@@ -100,7 +91,7 @@ def new_process() -> None:
     registry_loading._parsed.cache_clear()
 
 
-def ask_and_plan(made: ScriptedHouse) -> Any:
+def ask_and_plan(made: ScriptedCheckout) -> Any:
     """The steps of the launch flow before it is suspended."""
     workspace, load = made.workspace(), evidence_once(made.workspace(), EXPERIMENT)
     asked = open_ask(
@@ -111,7 +102,7 @@ def ask_and_plan(made: ScriptedHouse) -> Any:
     return asked
 
 
-def answer_and_dispatch(made: ScriptedHouse, asked: Any) -> str:
+def answer_and_dispatch(made: ScriptedCheckout, asked: Any) -> str:
     """The steps of the launch flow after it is resumed."""
     workspace, load = made.workspace(), evidence_once(made.workspace(), EXPERIMENT)
     load_registry(workspace.params)
@@ -122,7 +113,7 @@ def answer_and_dispatch(made: ScriptedHouse, asked: Any) -> str:
 
 
 def test_a_fourth_phase_takes_three_root_passes_from_ask_to_receipt(
-    made: ScriptedHouse, calls: Calls
+    made: ScriptedCheckout, calls: Calls
 ) -> None:
     """One when it is asked for, one when that is answered, one under the lock before the engine."""
     new_process()
@@ -140,7 +131,7 @@ def test_a_fourth_phase_takes_three_root_passes_from_ask_to_receipt(
     assert calls.since(before) == PASS + Counter(model=1)
 
 
-def test_ingest_verifies_the_root_once_and_audits_nothing(made: ScriptedHouse, calls: Calls) -> None:
+def test_ingest_verifies_the_root_once_and_audits_nothing(made: ScriptedCheckout, calls: Calls) -> None:
     workspace = made.workspace()
     registry = load_registry(workspace.params)
     for number, key in enumerate((None, FOURTH, None)):  # a first copy, one more phase, nothing new
@@ -153,7 +144,7 @@ def test_ingest_verifies_the_root_once_and_audits_nothing(made: ScriptedHouse, c
         assert calls.since(before) == Counter(root=1, bundle=bundles)
 
 
-def test_each_stage_verifies_the_copy_once(made: ScriptedHouse, calls: Calls) -> None:
+def test_each_stage_verifies_the_copy_once(made: ScriptedCheckout, calls: Calls) -> None:
     """audit@X and selection@X audit each bundle once; bundles@X audits none."""
     workspace = made.workspace()
     run_whole_phase(workspace, FOURTH, approve(workspace, FOURTH, "fourth"))
@@ -170,6 +161,6 @@ def test_each_stage_verifies_the_copy_once(made: ScriptedHouse, calls: Calls) ->
     assert selection.selected == FOURTH.thinking_budget_tokens
     before = Counter(calls)
     history = ladder_history(registry.experiment(EXPERIMENT), selection, workspace.data)
-    assert isinstance(history, EligibleHistory)
+    assert isinstance(history, SelectedSamples)
     assert len(history.rows) == 12
     assert calls.since(before) == Counter(root=1, bundle=4, audit=4)
