@@ -107,5 +107,5 @@ def _check_open(experiment: Experiment) -> None:
             f"{experiment.experiment_id} takes no further phase",
             got=f"state {experiment.state}",
             need="open",
-            do=f"register a follow-up with `fitladder new NAME --from {experiment.experiment_id}`",
+            do=f"begin anew with `fitladder new NAME --from {experiment.experiment_id}`",
         )
