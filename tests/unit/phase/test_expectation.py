@@ -5,10 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import bundles as make
 from support.checkout import EXPERIMENT, ROOT, ScriptedCheckout, make_scripted_checkout
 
 from fitladder.evidence.load import Evidence, load_evidence
 from fitladder.phase.expectation import Geometry, expected_geometry, expected_speed
+from fitladder.registry.binding import bind
+from fitladder.registry.load import load_registry
+from fitladder.store.claim import hold_root
 from fitladder.workspace import Workspace
 
 EXACT = "qwen35_4b_verified_macro_exact_cudagraph_rerun"
@@ -116,5 +120,16 @@ def test_another_model_or_length_says_nothing(follow_up: Evidence, differs: str)
 
 
 def test_a_predecessor_of_itself_ends_the_search(follow_up: Evidence) -> None:
-    itself = _changed(follow_up, predecessor="some_follow_up")
+    itself = _changed(follow_up, experiment_id=EXACT, predecessor=EXACT)
     assert expected_geometry(HERE, itself) is None
+
+
+def test_the_speed_counts_both_stages(tmp_path: Path) -> None:
+    made = make_scripted_checkout(tmp_path / "checkout")
+    of = load_registry(made.folder / "params.yaml").experiment(EXPERIMENT)
+    with hold_root(made.root, EXPERIMENT, "test") as held:
+        make.complete(held, make.begin(held, of, make.key(64, "probe", EXPERIMENT), binding=bind(of)))
+    evidence = load_evidence(made.workspace(), EXPERIMENT)
+    tokens = evidence.bundles[0].receipt.totals.sampled_tokens
+    found = expected_speed(made.workspace(), evidence, 64)
+    assert found == pytest.approx(tokens / 1.2)  # 1.0 s of stage 1, 0.2 s of stage 2
