@@ -135,8 +135,8 @@ import sys
 sys.path.insert(0, sys.argv[1])
 from engine import Script, ScriptedEngine
 from fitladder.engine.child import main as child
-write = child._write_durably
-child._write_durably = lambda path, data: write(path, data[:-1])
+write = child.replace_file
+child.replace_file = lambda path, data, **named: write(path, data[:-1], **named)
 sys.exit(child.serve(lambda request: ScriptedEngine(request, Script()), sys.argv[-2:]))
 """
 
