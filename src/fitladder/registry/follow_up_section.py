@@ -1,19 +1,30 @@
 """Text of a follow-up in params.yaml and dvc.yaml: the predecessor's section, with what must differ.
 
-Textual, so that comments and order survive. Pure: it sees and returns the text of params.yaml and dvc.yaml.
+Comments and order survive, and no byte of what was there changes. Pure: it sees and returns the text of
+params.yaml and dvc.yaml.
 """
 
+import copy
+import io
+import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Callable
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap
+from ruamel.yaml.error import YAMLError
 
 from fitladder.dvc_files.experiment_lists import CARRIED, parse_lists
-from fitladder.errors import LineageError, RegistrationError
+from fitladder.errors import FitladderError, LineageError, RegistrationError
 from fitladder.records.experiment import Experiment
 from fitladder.registry.load import parse_registry
 from fitladder.registry.provenance import FREE, forbidden_roots
 
 __all__ = ["carry_text", "register_text"]
 
+_ROOT_COMMENT = "register an absolute path of its own, or name one in the variable"
+_NO_FOLDING = 1 << 20  # characters of a line; long plain text stays on its line
 _BY_HAND = "register it by hand, then run `fitladder validate`"
 
 
@@ -28,9 +39,13 @@ def register_text(params: str, name: str, predecessor: str) -> str:
         raise RegistrationError(f"{name} is registered already", need="a new id")
     if not re.fullmatch(r"[a-z0-9][a-z0-9_]{2,79}", name):
         raise RegistrationError("experiment id", got=repr(name), need="3 to 80 of a-z, 0-9 and _")
-    lines = _section(params.splitlines(), predecessor)
-    body = _rewritten(lines[1:], source, name)
-    text = "\n".join([params.rstrip("\n"), "", f"  {name}:", *body]) + "\n"
+    head, inserted, tail = _insertion(
+        params,
+        lambda document: _copy_section(document, source, name),
+        where="params.yaml",
+        error=RegistrationError,
+    )
+    text = f"{head}\n{inserted}{tail}"
     made = parse_registry(text).experiment(name)
     for field, value in source.protocol_section().items():
         if field not in FREE and made.protocol_section()[field] != value:
@@ -43,58 +58,85 @@ def register_text(params: str, name: str, predecessor: str) -> str:
     return text
 
 
-def _section(lines: Sequence[str], experiment_id: str) -> list[str]:
-    """The block of lines of one experiment, comments within it included."""
-    starts = [at for at, line in enumerate(lines) if re.match(rf"  {experiment_id}:\s*(#.*)?$", line)]
-    if len(starts) != 1:
-        raise RegistrationError(
-            f"params.yaml: {experiment_id} is no plain block", got=f"{len(starts)} headings", do=_BY_HAND
-        )
-    block = [lines[starts[0]]]
-    for line in lines[starts[0] + 1 :]:
-        if line.strip() and not line.startswith("   "):
-            break
-        block.append(line)
-    while not block[-1].strip():
-        block.pop()
-    return block
-
-
-def _rewritten(body: Sequence[str], source: Experiment, name: str) -> list[str]:
-    """The section's lines with state, predecessor, KV rule and artifacts of a follow-up."""
-    values = {"state": "open", "predecessor": source.experiment_id, "kv_rule": "both"}
-    kept: list[str] = []
-    field = ""
-    for line in body:
-        if match := re.match(r"    (\w+):", line):
-            field = match.group(1)
-            if field in values:
-                kept.append(f"    {field}: {values[field]}")
-                continue
-        if field not in ("artifacts", "experiment_id"):
-            kept.append(line)
-    roots = forbidden_roots(source)
-    kept += [
-        "    artifacts:",
-        "      root: null  # register an absolute path of its own, or name one in the variable",
-        f"      environment_override: {name.upper()}_ARTIFACT_ROOT",
-        "      forbidden_roots:" + ("" if roots else " []"),
-        *(f"        - {root}" for root in roots),
-    ]
-    return kept
+def _copy_section(document: Any, source: Experiment, name: str) -> None:
+    """Add `name` behind all experiments: `source`'s section, with what a follow-up has of its own."""
+    section = copy.deepcopy(document["experiments"][source.experiment_id])
+    section.pop("experiment_id", None)
+    section.pop("artifacts")
+    section["state"], section["predecessor"], section["kv_rule"] = "open", source.experiment_id, "both"
+    artifacts = CommentedMap(
+        root=None,
+        environment_override=f"{name.upper()}_ARTIFACT_ROOT",
+        forbidden_roots=list(forbidden_roots(source)),
+    )
+    artifacts.yaml_add_eol_comment(
+        "register an absolute path of its own, or name one in the variable", "root"
+    )
+    section["artifacts"] = artifacts
+    document["experiments"][name] = section
 
 
 def carry_text(graph: str, name: str) -> str:
-    """dvc.yaml with `name` at the end of the list of carried experiments. Raises LineageError."""
-    lines = graph.splitlines()
-    heads = [at for at, line in enumerate(lines) if re.match(rf"\s*- {CARRIED}:", line)]
-    if len(heads) != 1:
-        raise LineageError("dvc.yaml: vars", got=f"{len(heads)} lists {CARRIED}", need="one", do=_BY_HAND)
-    at = heads[0] + 1
-    while at < len(lines) and re.match(r"\s+- \w+\s*(#.*)?$", lines[at]):
-        at += 1
-    text = "\n".join([*lines[:at], f"      - {name}", *lines[at:]]) + "\n"
-    before, after = (parse_lists(one, where="dvc.yaml")[CARRIED] for one in (graph, text))
+    """dvc.yaml with `name` at the end of the list of carried experiments; every other byte stays.
+
+    Raises LineageError where the list is not there once, or the file's layout would not survive the edit.
+    """
+
+    def carry(document: Any) -> None:
+        (carried,) = (one[CARRIED] for one in document["vars"] if CARRIED in one)
+        carried.append(name)
+
+    before = parse_lists(graph, where="dvc.yaml")[CARRIED]
+    head, inserted, tail = _insertion(graph, carry, where="dvc.yaml", error=LineageError)
+    text = head + inserted + tail
+    after = parse_lists(text, where="dvc.yaml")[CARRIED]
     if after != (*before, name):
         raise LineageError(f"dvc.yaml: vars.{CARRIED}", got=after, need=(*before, name), do=_BY_HAND)
     return text
+
+
+def _insertion(
+    text: str, edit: Callable[[Any], None], *, where: str, error: type[FitladderError]
+) -> tuple[str, str, str]:
+    """What `edit` of the loaded document inserts: the text before it, the new lines, the text behind it.
+
+    ruamel.yaml keeps comments, order and quotes. A layout that it would write otherwise, and an edit that
+    changes a byte of what was there, are refused as `error`.
+    """
+    yaml = YAML(typ="rt")
+    yaml.preserve_quotes = True
+    yaml.width = _NO_FOLDING
+    yaml.indent(mapping=2, sequence=4, offset=2)
+    yaml.representer.add_representer(type(None), _null)
+    try:
+        document = yaml.load(text)
+    except YAMLError as failure:
+        raise error(f"{where} cannot be edited", got=failure, do=_BY_HAND) from failure
+    if (kept := _dumped(yaml, document)) != text:
+        line = _common_head(text, kept).count("\n") + 1
+        raise error(
+            f"{where} line {line} is no plain block", need="block style, indented by two", do=_BY_HAND
+        )
+    edit(document)
+    made = _dumped(yaml, document)
+    head = _common_head(text, made)
+    tail = text[len(head) :]
+    if not made.endswith(tail) or len(made) < len(text):
+        raise error(f"{where}: other lines would change", need="an insertion alone", do=_BY_HAND)
+    return head, made[len(head) : len(made) - len(tail)], tail
+
+
+def _common_head(one: str, other: str) -> str:
+    """The leading lines that both texts have in common."""
+    pairs = zip(one.splitlines(keepends=True), other.splitlines(keepends=True), strict=False)
+    return "".join(line for line, _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
+def _dumped(yaml: YAML, document: Any) -> str:
+    out = io.StringIO()
+    yaml.dump(document, out)
+    return out.getvalue()
+
+
+def _null(representer: Any, _: None) -> Any:
+    return representer.represent_scalar("tag:yaml.org,2002:null", "null")

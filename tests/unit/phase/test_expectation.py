@@ -9,7 +9,8 @@ from support import bundles as make
 from support.checkout import EXPERIMENT, ROOT, ScriptedCheckout, make_scripted_checkout
 
 from fitladder.evidence.load import Evidence, load_evidence
-from fitladder.phase.expectation import Geometry, expected_geometry, expected_speed
+from fitladder.capacity.kv_rule import KvPool
+from fitladder.phase.expectation import ExpectedPool, expected_pool, expected_speed
 from fitladder.registry.binding import bind
 from fitladder.registry.load import load_registry
 from fitladder.store.claim import hold_root
@@ -20,25 +21,25 @@ FIT = "qwen35_4b_verified_macro_capacity_fit_rerun"
 HERE = Workspace(ROOT, {})
 
 
-def _registered(folder: Path, **engine: Any) -> Geometry | None:
+def _registered(folder: Path, **engine: Any) -> ExpectedPool | None:
     made = make_scripted_checkout(folder / "checkout")
     made.section["engine"] |= engine
     made.register()
-    return expected_geometry(made.workspace(), load_evidence(made.workspace(), EXPERIMENT))
+    return expected_pool(made.workspace(), load_evidence(made.workspace(), EXPERIMENT))
 
 
 def test_a_cpu_pool_is_the_registered_one_until_an_engine_ran(tmp_path: Path) -> None:
-    geometry = _registered(tmp_path)
-    assert geometry is not None
-    assert (geometry.num_blocks, geometry.block_size_tokens, geometry.mamba_groups) == (13, 128, 0)
-    assert geometry.kv_cache_size_tokens == 13 * 128  # vLLM counts its null block too
-    assert geometry.source == "13 blocks of 128 tokens, as registered"
+    expected = _registered(tmp_path)
+    assert expected is not None
+    assert (expected.pool.num_blocks, expected.pool.block_size_tokens, expected.pool.mamba_groups) == (13, 128, 0)
+    assert expected.pool.kv_cache_size_tokens == 13 * 128  # vLLM counts its null block too
+    assert expected.source == "13 blocks of 128 tokens, as registered"
 
 
 def test_a_registered_block_size_outranks_the_backends_own(tmp_path: Path) -> None:
-    geometry = _registered(tmp_path, args={"enable_chunked_prefill": False, "block_size": 64})
-    assert geometry is not None
-    assert (geometry.block_size_tokens, geometry.kv_cache_size_tokens) == (64, 13 * 64)
+    expected = _registered(tmp_path, args={"enable_chunked_prefill": False, "block_size": 64})
+    assert expected is not None
+    assert (expected.pool.block_size_tokens, expected.pool.kv_cache_size_tokens) == (64, 13 * 64)
 
 
 def test_a_pool_given_in_bytes_is_unknown_before_the_engine(tmp_path: Path) -> None:
@@ -49,13 +50,13 @@ def test_a_recorded_engine_outranks_the_registration(probe_and_base: ScriptedChe
     workspace = probe_and_base.workspace()
     evidence = load_evidence(workspace, EXPERIMENT)
     facts = evidence.begun[-1].engine
-    geometry = expected_geometry(workspace, evidence)
-    assert geometry is not None
+    expected = expected_pool(workspace, evidence)
+    assert expected is not None
     assert (
-        geometry.source
+        expected.source
         == f"{facts.num_blocks} blocks of {facts.block_size_tokens} tokens, as base@64 found it"
     )
-    assert (geometry.num_blocks, geometry.kv_cache_size_tokens, geometry.null_blocks) == (
+    assert (expected.pool.num_blocks, expected.pool.kv_cache_size_tokens, expected.pool.null_blocks) == (
         facts.num_blocks,
         facts.kv_cache_size_tokens,
         facts.null_blocks,
@@ -89,10 +90,10 @@ def _changed(evidence: Evidence, **update: Any) -> Evidence:
 
 
 def test_the_nearest_predecessors_last_pool_is_expected(follow_up: Evidence) -> None:
-    geometry = expected_geometry(HERE, follow_up)
-    assert geometry is not None
-    assert geometry.source == f"997,888 tokens in blocks of 528, as {EXACT} recorded it"
-    assert geometry.num_blocks is None  # nobody recorded it
+    expected = expected_pool(HERE, follow_up)
+    assert expected is not None
+    assert expected.source == f"997,888 tokens in blocks of 528, as {EXACT} recorded it"
+    assert expected.pool.num_blocks is None  # nobody recorded it
 
 
 def test_the_speed_is_of_the_predecessors_same_rung(follow_up: Evidence) -> None:
@@ -115,13 +116,13 @@ def test_another_model_or_length_says_nothing(follow_up: Evidence, differs: str)
         "length": {"engine": own.engine.model_copy(update={"max_model_len_tokens": 32_768})},
     }[differs]
     stranger = _changed(follow_up, **update)
-    assert expected_geometry(HERE, stranger) is None
+    assert expected_pool(HERE, stranger) is None
     assert expected_speed(HERE, stranger, 49_152) is None
 
 
 def test_a_predecessor_of_itself_ends_the_search(follow_up: Evidence) -> None:
     itself = _changed(follow_up, experiment_id=EXACT, predecessor=EXACT)
-    assert expected_geometry(HERE, itself) is None
+    assert expected_pool(HERE, itself) is None
 
 
 def test_the_speed_counts_both_stages(tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ def test_the_capture_list_with_its_uncovered_widths(
 
 def test_an_unknown_pool_is_said_and_not_guessed(plan: PhasePlan) -> None:
     assert _row(plan, "KV pool") == "13 blocks of 128 tokens, as registered"
-    unknown = dataclasses.replace(plan, geometry=None)
+    unknown = dataclasses.replace(plan, expected=None)
     assert _row(unknown, "KV pool") == "not known before the engine is built"
     assert _row(unknown, "KV fit") == "unknown"
 

@@ -13,7 +13,7 @@ from fitladder.dvc_files.experiment_lists import check_registered
 from fitladder.errors import LineageError, RegistrationError
 from fitladder.registry.data_paths import record_paths
 from fitladder.registry.follow_up import register_successor
-from fitladder.registry.follow_up_section import register_text
+from fitladder.registry.follow_up_section import carry_text, register_text
 from fitladder.registry.inputs import survey_inputs
 from fitladder.registry.load import load_registry, parse_registry
 from fitladder.registry.provenance import check_parity, provenance_path
@@ -70,8 +70,36 @@ def test_bad_names_are_refused(name: str, predecessor: str, said: str) -> None:
 
 def test_a_section_in_another_style_is_refused_not_guessed() -> None:
     document = yaml.safe_load(PARAMS)
-    with pytest.raises(RegistrationError, match="is no plain block: got 0 headings"):
+    with pytest.raises(RegistrationError, match=r"params\.yaml line 1 is no plain block"):
         register_text(json.dumps(document), "my_followup", EXACT)
+
+
+@pytest.mark.parametrize("predecessor", list(parse_registry(PARAMS).experiments))
+def test_only_the_new_section_differs_byte_by_byte(predecessor: str) -> None:
+    commented = PARAMS.replace("\n\n", "\n\n  # a word about the next one\n")
+    for params in (PARAMS, commented, commented + "# the end\n"):
+        text = register_text(params, "my_followup", predecessor)
+        before, after = params.splitlines(), text.splitlines()
+        at = after.index("  my_followup:") - 1  # a blank line stands before it
+        end = at + len(after) - len(before)
+        assert after[:at] + after[end:] == before
+        section = "\n".join(after[at:end])
+        assert "a word about" not in section
+        assert "root: null  # register an absolute path of its own" in section
+
+
+def test_only_the_new_line_of_the_graph_differs() -> None:
+    graph = (make.REPOSITORY / "dvc.yaml").read_text()
+    before, after = graph.splitlines(), carry_text(graph, "my_followup").splitlines()
+    at = after.index("      - my_followup")
+    assert after[:at] + after[at + 1 :] == before
+    assert "- recorded:" in after[at + 1]
+
+
+def test_a_graph_in_another_indentation_is_refused_not_reformatted() -> None:
+    graph = (make.REPOSITORY / "dvc.yaml").read_text()
+    with pytest.raises(LineageError, match=r"dvc\.yaml line \d+ is no plain block"):
+        carry_text(graph.replace("      - smollm2", "        - smollm2"), "my_followup")
 
 
 def test_what_is_written_and_that_it_holds_together(checkout: Path) -> None:
