@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from fitladder.report.verified import verified_audits
-from fitladder.store.held_root import hold_root
 from scripted.workspace import EXPERIMENT, ScriptedHouse, filled, make_house
 from support import bundles as make
 
@@ -36,6 +35,7 @@ from fitladder.registry.load import load_registry
 from fitladder.sampling.parquet import render_samples
 from fitladder.stages.audit import make_audit
 from fitladder.stages.selection import make_selection
+from fitladder.store.held_root import hold_root
 from fitladder.store.write_bundle import commit_bundle, write_preflight
 
 BUDGETS = (49_152, 49_168, 49_184, 49_200, 49_216, 49_232)  # four probes lie there, the fifth is measured

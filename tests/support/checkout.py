@@ -15,11 +15,11 @@ from typing import Any
 
 import tokenizers
 import yaml
-from fitladder.files.atomic import write_output
 from support.section import small_section
 from tokenizers import AddedToken, decoders, models, pre_tokenizers
 
 from fitladder.canonical import canonical_bytes, sha256_bytes, sha256_file
+from fitladder.files.atomic import write_output
 from fitladder.files.tree_digest import tree_sha256
 from fitladder.prompts.manifest import TokenizerIdentity, freeze_prompts, render_manifest, render_prompts
 from fitladder.prompts.messages import Message, Record

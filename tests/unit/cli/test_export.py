@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 import yaml
-from fitladder.store.held_root import hold_root
 from support import bundles as make
 
 from fitladder.canonical import canonical_bytes
+from fitladder.store.held_root import hold_root
 
 Run = Callable[..., tuple[int, str, str]]
 

@@ -5,15 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fitladder.store.claim import hold_root
 from support import bundles as make
 from support.checkout import EXPERIMENT, ROOT, ScriptedCheckout, make_scripted_checkout
 
 from fitladder.evidence.load import Evidence, load_evidence
-from fitladder.capacity.kv_rule import KvPool
 from fitladder.phase.expectation import ExpectedPool, expected_pool, expected_speed
 from fitladder.registry.binding import bind
 from fitladder.registry.load import load_registry
-from fitladder.store.claim import hold_root
 from fitladder.workspace import Workspace
 
 EXACT = "qwen35_4b_verified_macro_exact_cudagraph_rerun"
@@ -31,7 +30,11 @@ def _registered(folder: Path, **engine: Any) -> ExpectedPool | None:
 def test_a_cpu_pool_is_the_registered_one_until_an_engine_ran(tmp_path: Path) -> None:
     expected = _registered(tmp_path)
     assert expected is not None
-    assert (expected.pool.num_blocks, expected.pool.block_size_tokens, expected.pool.mamba_groups) == (13, 128, 0)
+    assert (expected.pool.num_blocks, expected.pool.block_size_tokens, expected.pool.mamba_groups) == (
+        13,
+        128,
+        0,
+    )
     assert expected.pool.kv_cache_size_tokens == 13 * 128  # vLLM counts its null block too
     assert expected.source == "13 blocks of 128 tokens, as registered"
 

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fitladder.store.held_root import hold_root
 from support import bundles as make
 from support.approvals import approve, key_of
 from support.checkout import EXPERIMENT, ROOT, ROOT_VARIABLE, ScriptedCheckout, make_scripted_checkout
@@ -18,6 +17,7 @@ from fitladder.records.binding import Binding
 from fitladder.records.experiment import PHASES
 from fitladder.registry.binding import bind
 from fitladder.registry.load import load_registry
+from fitladder.store.held_root import hold_root
 from fitladder.workspace import Workspace
 
 EXACT = "qwen35_4b_verified_macro_exact_cudagraph_rerun"

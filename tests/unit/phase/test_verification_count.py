@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fitladder.semantics.selected_samples import SelectedSamples
 from support.approvals import approve, filled, key_of, run_whole_phase
 from support.checkout import ADEQUATE, EXPERIMENT, REJECTED, ScriptedCheckout, make_scripted_checkout
 
@@ -22,6 +21,7 @@ from fitladder.phase.plan import plan_phase, render_plan
 from fitladder.registry import load as registry_loading
 from fitladder.registry.load import load_registry
 from fitladder.report import bundle_phases as report_verified
+from fitladder.semantics.selected_samples import SelectedSamples
 from fitladder.stages import audit as audit_stage
 from fitladder.stages import selection as selection_stage
 from fitladder.stages.audit import make_audit
