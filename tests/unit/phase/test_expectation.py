@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fitladder.store.claim import hold_root
+from fitladder.store.held_root import hold_root
 from support import bundles as make
 from support.checkout import EXPERIMENT, ROOT, ScriptedCheckout, make_scripted_checkout
 
