@@ -125,13 +125,6 @@ def main() -> None:
         _refuse(f"a question got no answer; {named} --help names the options", UsageError.exit_code)
     except KeyboardInterrupt:
         code = INTERRUPTED
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("fitladder"):
-            raise
-        refusal = EnvironmentNotReady(
-            f"{named} in this environment", got=f"no {error.name}", do="install fitladder[orchestrate]"
-        )
-        _refuse(str(refusal), refusal.exit_code)
     except OSError as error:  # such as a full disk under the output
         name = f" {error.filename}" if error.filename else ""
         _refuse(f"the system refused{name}: got {error.strerror or error}", EnvironmentNotReady.exit_code)

@@ -14,6 +14,7 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap
 from ruamel.yaml.error import YAMLError
+from ruamel.yaml.representer import RoundTripRepresenter
 
 from fitladder.dvc_files.experiment_lists import CARRIED, parse_lists
 from fitladder.errors import FitladderError, LineageError, RegistrationError
@@ -26,6 +27,17 @@ __all__ = ["carry_text", "register_text"]
 _ROOT_COMMENT = "register an absolute path of its own, or name one in the variable"
 _NO_FOLDING = 1 << 20  # characters of a line; long plain text stays on its line
 _BY_HAND = "register it by hand, then run `fitladder validate`"
+
+
+class _ExplicitNull(RoundTripRepresenter):
+    """Writes `null` where ruamel.yaml leaves the value out; its own class, since representers are shared."""
+
+    def represent_none(self, data: Any) -> Any:
+        """The word `null`."""
+        return self.represent_scalar("tag:yaml.org,2002:null", "null")
+
+
+_ExplicitNull.add_representer(type(None), _ExplicitNull.represent_none)
 
 
 def register_text(params: str, name: str, predecessor: str) -> str:
@@ -107,7 +119,7 @@ def _insertion(
     yaml.preserve_quotes = True
     yaml.width = _NO_FOLDING
     yaml.indent(mapping=2, sequence=4, offset=2)
-    yaml.representer.add_representer(type(None), _null)
+    yaml.Representer = _ExplicitNull
     try:
         document = yaml.load(text)
     except YAMLError as failure:
@@ -136,7 +148,3 @@ def _dumped(yaml: YAML, document: Any) -> str:
     out = io.StringIO()
     yaml.dump(document, out)
     return out.getvalue()
-
-
-def _null(representer: Any, _: None) -> Any:
-    return representer.represent_scalar("tag:yaml.org,2002:null", "null")

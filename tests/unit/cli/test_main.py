@@ -121,7 +121,7 @@ def test_a_command_without_its_library_says_what_to_install() -> None:
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == errors.EnvironmentNotReady.exit_code
     assert done.stderr == (
-        "fitladder: fitladder status in this environment: got no httpx; install fitladder[orchestrate]\n"
+        "fitladder: httpx is not installed here: need fitladder with its extra `orchestrate`\n"
     )
 
 

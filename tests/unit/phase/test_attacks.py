@@ -215,7 +215,8 @@ def test_two_processes_of_one_flow_run_make_one_generation(tmp_path: Path) -> No
     with run.hold_phase(made.workspace(), PROBE, "gpu", flow_run_id="run-1") as held:
         code = (
             "import sys; sys.path.insert(0, sys.argv[1]); from pathlib import Path\n"
-            "from support.checkout import ScriptedCheckout, key_of\nfrom fitladder.phase import run\n"
+            "from support.approvals import key_of\nfrom support.checkout import ScriptedCheckout\n"
+            "from fitladder.phase import run\n"
             "made = ScriptedCheckout(Path(sys.argv[2]))\n"
             "with run.hold_phase(made.workspace(), key_of('probe', 64), 'gpu', flow_run_id='run-1'):\n"
             "    pass\n"

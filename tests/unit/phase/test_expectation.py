@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fitladder.store.held_root import hold_root
 from support import bundles as make
 from support.checkout import EXPERIMENT, ROOT, ScriptedCheckout, make_scripted_checkout
 
@@ -13,6 +12,7 @@ from fitladder.evidence.load import Evidence, load_evidence
 from fitladder.phase.expectation import ExpectedPool, expected_pool, expected_speed
 from fitladder.registry.binding import bind
 from fitladder.registry.load import load_registry
+from fitladder.store.held_root import hold_root
 from fitladder.workspace import Workspace
 
 EXACT = "qwen35_4b_verified_macro_exact_cudagraph_rerun"

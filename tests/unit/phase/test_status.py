@@ -127,11 +127,11 @@ def test_an_interrupted_phase_is_resumed_by_name_and_counted(tmp_path: Path) -> 
     workspace, key = made.workspace(), key_of("probe", 64)
     for attempt, resume in (("ask-1", False), ("ask-2", True)):
         go = approve(workspace, key, attempt, resume=resume)
-        with run.hold(workspace, key, "gpu") as site:
-            approved = run.authorise(site, go)
-            prompts = run.check_inputs(site)
-            with run.start_engine(site, prompts) as engine:
-                run.write_preflight(site, approved, run.build(site, engine, prompts), prompts)
+        with run.hold_phase(workspace, key, "gpu") as held:
+            approved = run.authorise(held, go)
+            prompts = run.check_inputs(held)
+            with run.start_engine(held, prompts) as engine:
+                run.write_preflight(held, approved, run.build(held, engine, prompts), prompts)
         status = _status(workspace)
         probe = _phase(status, "probe", 64)
         assert (probe.state, probe.go_sha256) == ("preflight_only", go)

@@ -89,7 +89,7 @@ def test_only_the_new_section_differs_byte_by_byte(predecessor: str) -> None:
 
 
 def test_only_the_new_line_of_the_graph_differs() -> None:
-    graph = (make.REPOSITORY / "dvc.yaml").read_text()
+    graph = (ROOT / "dvc.yaml").read_text()
     before, after = graph.splitlines(), carry_text(graph, "my_followup").splitlines()
     at = after.index("      - my_followup")
     assert after[:at] + after[at + 1 :] == before
@@ -97,7 +97,7 @@ def test_only_the_new_line_of_the_graph_differs() -> None:
 
 
 def test_a_graph_in_another_indentation_is_refused_not_reformatted() -> None:
-    graph = (make.REPOSITORY / "dvc.yaml").read_text()
+    graph = (ROOT / "dvc.yaml").read_text()
     with pytest.raises(LineageError, match=r"dvc\.yaml line \d+ is no plain block"):
         carry_text(graph.replace("      - smollm2", "        - smollm2"), "my_followup")
 
