@@ -121,7 +121,7 @@ def test_dvc_repro_refuses_a_flipped_byte_naming_the_file(checkout: Path) -> Non
 
 
 def test_touching_audit_code_redoes_audits_only(checkout: Path) -> None:
-    module = checkout / "src/fitladder/records/audit.py"
+    module = checkout / "src/fitladder/audit/identical_samples.py"
     module.write_text(module.read_text() + "\n# touched\n")
     ran = _ran(make.dvc(checkout).run("repro", f"report@{ID}"))
     assert ran == [f"bundles@{ID}", f"audit@{ID}"]
